@@ -39,35 +39,35 @@ class Hooked(Protocol):
 class HookQueue:
     """Ended operations whose hooks have yet to run.
 
-    While ``held``, an outer call will run the queue: a walk over a key's operations, or the queue itself. After `add`
-    the caller must call `run_unless_held`.
+    While ``deferred``, an outer call will run the queue: a walk over a key's operations, or the queue itself. After
+    `add` the caller must call `run_unless_deferred`.
     """
 
-    __slots__ = ("held", "queue")
+    __slots__ = ("deferred", "queue")
 
     def __init__(self) -> None:
         self.queue: deque[Hooked] = deque()
-        self.held = False
+        self.deferred = False
 
     def add(self, ended: Hooked) -> None:
         """Queue an operation, and mark it until its hooks have run."""
         ended._waiters = self
         self.queue.append(ended)
 
-    def hold(self) -> bool:
-        """Hold back the hooks until `release`, which takes the returned value."""
-        held, self.held = self.held, True
-        return held
+    def defer(self) -> bool:
+        """Defer the hooks until `release`, which takes the returned value."""
+        deferred, self.deferred = self.deferred, True
+        return deferred
 
-    def release(self, held: bool) -> None:
-        """End a `hold`; the outermost one runs the queue."""
-        self.held = held
-        if self.queue and not held:
+    def release(self, deferred: bool) -> None:
+        """End a `defer`; the outermost one runs the queue."""
+        self.deferred = deferred
+        if self.queue and not deferred:
             self.run()
 
-    def run_unless_held(self) -> None:
+    def run_unless_deferred(self) -> None:
         """Run the queue, unless an outer call will."""
-        if self.queue and not self.held:
+        if self.queue and not self.deferred:
             self.run()
 
     def run(self) -> None:
@@ -78,7 +78,7 @@ class HookQueue:
                 in the next turn of a running loop.
         """
         queue = self.queue
-        held, self.held = self.held, True
+        deferred, self.deferred = self.deferred, True
         try:
             while queue:
                 ended = queue.popleft()
@@ -97,9 +97,9 @@ class HookQueue:
                         self._raised("on_expiration", ended, exception)
                 ended._waiters = None
         finally:
-            self.held = held
+            self.deferred = deferred
             if queue:  # after an interrupt
-                call_soon(self.run_unless_held)
+                call_soon(self.run_unless_deferred)
 
     def _raised(self, hook: str, ended: Hooked, exception: BaseException) -> None:
         """Report a hook's exception; an interrupt propagates, with the operation's other hook queued again."""
@@ -178,7 +178,7 @@ def hooks_of_thread() -> HookQueue:
 
 
 def forget_hooks() -> None:
-    """Call this in a forked child: the queued hooks are the parent's, and so is the call that holds them back."""
+    """Call this in a forked child: the queued hooks are the parent's, and so is the call that defers them."""
     hooks = hooks_of_thread()
     hooks.queue.clear()
-    hooks.held = False
+    hooks.deferred = False

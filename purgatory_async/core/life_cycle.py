@@ -141,12 +141,12 @@ class LifeCycle(WatchTable):
         if self._notifier is not None:
             self._notifier.submitted(operation, keys, since_ns)
 
-    # Walks. Hooks are held during one.
+    # Walks. Hooks are deferred during one.
 
     def _walk(self, key: Hashable, operations: Iterable[Watcher], limit: int | None = None) -> int:
         """Check a key's operations; returns how many completed in their check."""
         completed = 0
-        held = self._hooks.hold()
+        deferred = self._hooks.defer()
         runner, self._runner = self._runner, CHECKING
         self.checking = key
         try:
@@ -163,7 +163,7 @@ class LifeCycle(WatchTable):
                 self._runner = runner
             self.checking = None
             operation = operations = None  # type: ignore[assignment]  # as in `_raise_failure`
-            self._hooks.release(held)
+            self._hooks.release(deferred)
         return completed
 
     def _check_again(self, operation: DelayedOperation[Any]) -> bool:
@@ -204,7 +204,7 @@ class LifeCycle(WatchTable):
             self._notifier.ended(operation, outcome)
         if self._emptied is not None and not self.pending:
             self._emptied()
-        if hooks.queue and not hooks.held:
+        if hooks.queue and not hooks.deferred:
             hooks.run()
         return True
 
@@ -219,7 +219,7 @@ class LifeCycle(WatchTable):
         self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher], *signalled: Hashable
     ) -> list[DelayedOperation[Any]]:
         """Apply an ending to a snapshot of watchers, notify of a signalled key, run the hooks; returns the ended."""
-        held = self._hooks.hold()
+        deferred = self._hooks.defer()
         try:
             snapshot = cast("list[DelayedOperation[Any]]", list(watchers))
             ended = [operation for operation in snapshot if ends(operation)]
@@ -228,7 +228,7 @@ class LifeCycle(WatchTable):
                     self._notifier.signalled(key, len(ended))
             return ended
         finally:
-            self._hooks.release(held)
+            self._hooks.release(deferred)
 
     def check_invariants(self) -> None:
         """Assert that lists, counts and states agree. O(watched), for tests."""

@@ -245,7 +245,7 @@ class DelayedOperation(Watcher, Generic[T]):
                 self._drop_waiter(waiter)
                 raise
         if self._state is not FAILED:
-            # An outer call holds its hooks back, and runs them before the next turn, or it runs the loop.
+            # An outer call defers its hooks, and runs them before the next turn, or it runs the loop.
             if self._waiters is not None:
                 yield
                 self._run_hooks()
@@ -271,7 +271,7 @@ class DelayedOperation(Watcher, Generic[T]):
         return type(self._state) is not Outcome
 
     def _run_hooks(self) -> None:
-        """Run the hooks that have not run, although an outer call holds them back."""
+        """Run the hooks that have not run, although an outer call defers them."""
         hooks = hooks_of_thread()
         if self._waiters is hooks:
             hooks.run()
@@ -317,7 +317,7 @@ class New:
         """End the operation; its hooks run now, unless others are running."""
         hooks = hooks_of_thread()
         end_unwatched(hooks, operation, outcome, result)
-        hooks.run_unless_held()
+        hooks.run_unless_deferred()
         return True
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:

@@ -58,7 +58,7 @@ class Verbs(LifeCycle):
         fresh = self._arrive(watching=True)
         hooks = self._hooks
         # Until it is watched: a hook could signal a key that it does not watch yet.
-        held, hooks.held = hooks.held, True
+        deferred, hooks.deferred = hooks.deferred, True
         try:
             self._check_first(operation, keys)
             if operation._state is NEW:
@@ -68,7 +68,7 @@ class Verbs(LifeCycle):
                 self._leave_loop()  # a call that raises changes nothing, not even the owner
             raise
         finally:
-            hooks.release(held)
+            hooks.release(deferred)
         return operation._state is COMPLETED
 
     def check_and_complete(self, key: Hashable, *, limit: int | None = None) -> int:
@@ -109,7 +109,7 @@ class Verbs(LifeCycle):
         self._arrive(watching=False)
         completed = 0
         hooks = self._hooks
-        held, hooks.held = hooks.held, True
+        deferred, hooks.deferred = hooks.deferred, True
         try:
             for operation in cast("list[DelayedOperation[Any]]", self._watchers_of(key)):
                 if operation.force_complete(result):
@@ -117,7 +117,7 @@ class Verbs(LifeCycle):
             if self._notifier is not None:
                 self._notifier.signalled(key, completed)
         finally:
-            hooks.release(held)
+            hooks.release(deferred)
         return completed
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:

@@ -66,9 +66,9 @@ cdef class LifeCycle(WatchTable):
         """`_walk`."""
         cdef Py_ssize_t completed = 0
         cdef HookQueue hooks = self._hooks
-        cdef bint held = hooks.held
+        cdef bint deferred = hooks.deferred
         cdef DelayedOperation operation
-        hooks.held = True
+        hooks.deferred = True
         runner = self._runner
         self._runner = _CHECKING
         self.checking = key
@@ -87,7 +87,7 @@ cdef class LifeCycle(WatchTable):
             if self._runner is _CHECKING:
                 self._runner = runner
             self.checking = None
-            hooks.release(held)
+            hooks.release(deferred)
         return completed
 
     cdef bint _check_again(self, DelayedOperation operation) except -1:
@@ -128,7 +128,7 @@ cdef class LifeCycle(WatchTable):
             self._notifier.ended(operation, outcome)
         if self._emptied is not None and not self._count():
             self._emptied()
-        if not hooks.held and hooks.queue:
+        if not hooks.deferred and hooks.queue:
             hooks.run()
         return True
 
@@ -153,8 +153,8 @@ cdef class Verbs(LifeCycle):
             raise self._refuse(keys)
         cdef bint fresh = self._here(True)
         cdef HookQueue hooks = self._hooks
-        cdef bint held = hooks.held
-        hooks.held = True  # until it is watched: a hook could signal a key that it does not watch yet
+        cdef bint deferred = hooks.deferred
+        hooks.deferred = True  # until it is watched: a hook could signal a key that it does not watch yet
         try:
             if type(operation) is not KeyedWait or self._notifier is not None:
                 self._check_first(operation, keys)
@@ -165,7 +165,7 @@ cdef class Verbs(LifeCycle):
                 self._leave_loop()  # a call that raises changes nothing, not even the owner
             raise
         finally:
-            hooks.release(held)
+            hooks.release(deferred)
         return operation._state is _COMPLETED
 
     def check_and_complete(self, key, *, limit=None):
@@ -179,13 +179,13 @@ cdef class Verbs(LifeCycle):
 
     def complete_for_key(self, key, result=None):
         cdef Py_ssize_t completed = 0
-        cdef bint held
+        cdef bint deferred
         cdef HookQueue hooks
         self._here(False)
         found = self._watchers.get(key)
         hooks = self._hooks
-        held = hooks.held
-        hooks.held = True
+        deferred = hooks.deferred
+        hooks.deferred = True
         try:
             if isinstance(found, dict):
                 for operation in list(found):
@@ -195,7 +195,7 @@ cdef class Verbs(LifeCycle):
             if self._notifier is not None:
                 self._notifier.signalled(key, completed)
         finally:
-            hooks.release(held)
+            hooks.release(deferred)
         return completed
 
 

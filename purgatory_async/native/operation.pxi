@@ -18,21 +18,21 @@ cdef class OperationAwait
 
 cdef class HookQueue:
     cdef public object queue
-    cdef public bint held
+    cdef public bint deferred
 
     def __init__(self):
         self.queue = deque()
-        self.held = False
+        self.deferred = False
 
-    cpdef release(self, bint held):
-        self.held = held
-        if not held and self.queue:
+    cpdef release(self, bint deferred):
+        self.deferred = deferred
+        if not deferred and self.queue:
             self.run()
 
     cpdef run(self):
-        cdef bint held = self.held
+        cdef bint deferred = self.deferred
         queue = self.queue
-        self.held = True
+        self.deferred = True
         try:
             while queue:
                 ended = _popleft(queue)
@@ -54,9 +54,9 @@ cdef class HookQueue:
                 else:
                     ended._waiters = None
         finally:
-            self.held = held
+            self.deferred = deferred
             if queue:  # after an interrupt
-                _reference("core.reports", "call_soon")(self.run_unless_held)
+                _reference("core.reports", "call_soon")(self.run_unless_deferred)
 
 
 cdef bint _has_expired(object ended) except -1:

@@ -121,7 +121,7 @@ async def test_an_await_returns_after_the_operations_own_hooks(case, answer, pla
         await settle()
         assert [await each if isinstance(each, asyncio.Future) else each for each in answers] == [answer]
         assert inner._hooks.queue == outer._hooks.queue == type(inner._hooks.queue)()
-        assert not inner._hooks.held
+        assert not inner._hooks.deferred
 
 
 def test_hooks_queued_before_run_before(purgatory):

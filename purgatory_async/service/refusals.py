@@ -26,9 +26,9 @@ def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Proble
         return problems.over_budget("max_bytes", fold.shared.kept.used, limits.max_kept)
     if refused.why == "idempotency-mismatch":
         return problems.idempotency_mismatch(str(entry.idem))
-    if refused.why == "limited-bytes" and isinstance(entry.room, int):
+    if refused.why == "limited-bytes" and isinstance(entry.quota, int):
         used = fold.shared.kept.pinned_of.get(entry.owner or "", 0)
-        return problems.limited("max-bytes", entry.room, used, rule=f"max-bytes={entry.room}")
+        return problems.limited("max-bytes", entry.quota, used, rule=f"max-bytes={entry.quota}")
     if isinstance(entry, entries.PutItem | entries.PutItems):
         count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
         queue = fold.queues.by_name.get(entry.queue) or Queue(entry.queue)

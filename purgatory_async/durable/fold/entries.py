@@ -20,12 +20,12 @@ Duration = Annotated[int, Meta(ge=0, le=3_155_760_000_000_000)]
 Setting = Annotated[int, Meta(ge=1)] | UnsetType
 OptionalDuration = Duration | UnsetType
 Limit = Count | UnsetType | None
-_SHORT: Final = {"writer": "w", "number": "n"}
+_IN_LOG: Final = {"writer": "w", "number": "n", "quota": "room"}
 
 
 def json_name(name: str) -> str:
-    """Return the name of a member in the log: durations say their unit here only."""
-    return _SHORT.get(name) or name.removesuffix("_us")
+    """Return the name of a member in the log: units of durations are in Python's names only."""
+    return _IN_LOG.get(name) or name.removesuffix("_us")
 
 
 class Entry(
@@ -65,7 +65,7 @@ class SubmitOperation(Entry, tag="submit"):
         digest: Of the request, to compare with an earlier one of the same key.
         owner: Who submits it; None without tokens.
         most: How many operations the owner may have pending, this one included; absent for any number.
-        room: How many bytes the owner may have pinned, these included; absent for any number.
+        quota: How many bytes the owner may have pinned, these included; absent for any number.
     """
 
     id: str
@@ -77,7 +77,7 @@ class SubmitOperation(Entry, tag="submit"):
     digest: str = ""
     owner: str | None = None
     most: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
-    room: Setting = UNSET
+    quota: Setting = UNSET
 
 
 class SignalKey(Entry, tag="signal"):
@@ -90,7 +90,7 @@ class SignalKey(Entry, tag="signal"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
-    room: Setting = UNSET
+    quota: Setting = UNSET
 
 
 class SignalKeys(Entry, tag="signals"):
@@ -100,7 +100,7 @@ class SignalKeys(Entry, tag="signals"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
-    room: Setting = UNSET
+    quota: Setting = UNSET
 
     @property
     def places(self) -> int:
@@ -135,7 +135,7 @@ class PutItem(Entry, tag="put"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
-    room: Setting = UNSET
+    quota: Setting = UNSET
 
 
 class NewItem(Struct, forbid_unknown_fields=True, omit_defaults=True, rename=json_name):
@@ -153,7 +153,7 @@ class PutItems(Entry, tag="puts"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
-    room: Setting = UNSET
+    quota: Setting = UNSET
 
 
 class WantItem(Entry, tag="want", kw_only=True):

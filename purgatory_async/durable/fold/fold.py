@@ -332,7 +332,7 @@ class Fold:
             return OVERLOADED
         if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
             return Refused("limited")
-        if self.shared.roomy(entry):
+        if self.shared.fits_any(entry):
             return None
         size = size_of_operation(entry)
         return self.shared.refusal(entry, size, size)

@@ -155,7 +155,7 @@ class Queue:
         own = UNSET if self.settings is None else self.settings.max_items
         return limits.max_items if isinstance(own, UnsetType) else own
 
-    def has_room(self, count: int, size: int, limits: Limits) -> bool:
+    def fits(self, count: int, size: int, limits: Limits) -> bool:
         """Whether it may have more items, so many and of so many bytes. O(1)."""
         max_items, max_bytes = self.max_items(limits), self.max_bytes(limits)
         return (max_items is None or self.count + count <= max_items) and (

@@ -5,8 +5,8 @@ each piece. A part of them is pinned: what is pending, with the voters it has co
 key's newest signal. The rest is history, which makes room for what is new: ended operations, older signals, ids of what
 has ended, and the answers of Idempotency-Keys.
 
-A signal is kept as long as its key or an operation holds it, and pinned as long as it is the newest of its key or shown
-by a pending operation.
+A signal is kept as long as its key or an operation refers to it, and pinned as long as it is the newest of its key or
+shown by a pending operation.
 """
 
 from typing import Final
@@ -76,31 +76,31 @@ class KeptBytes:
         """Take away history; a negative size adds some. O(1)."""
         self.used -= size
 
-    def hold(self, signal: Signal) -> None:
-        """Note one more holder of a signal. O(1)."""
-        if not signal.holds:
+    def refer(self, signal: Signal) -> None:
+        """Note one more reference to a signal. O(1)."""
+        if not signal.refs:
             self.used += signal.size
-        signal.holds += 1
+        signal.refs += 1
 
     def show(self, signal: Signal) -> None:
-        """Note one more holder of a signal that also pins it. O(1)."""
-        if not signal.holds:
+        """Note one more reference to a signal, which also pins it. O(1)."""
+        if not signal.refs:
             self.used += signal.size
         if not signal.pins:
             self._pin(signal.size, signal.owner)
-        signal.holds += 1
+        signal.refs += 1
         signal.pins += 1
 
     def unpin(self, signal: Signal) -> None:
-        """Note that a holder no longer pins a signal. O(1)."""
+        """Note that a reference no longer pins a signal. O(1)."""
         signal.pins -= 1
         if not signal.pins:
             self._pin(-signal.size, signal.owner)
 
     def let_go(self, signal: Signal) -> None:
-        """Note that a holder that does not pin a signal has dropped it. O(1)."""
-        signal.holds -= 1
-        if not signal.holds:
+        """Note that a reference is gone that did not pin its signal. O(1)."""
+        signal.refs -= 1
+        if not signal.refs:
             self.used -= signal.size
 
 

@@ -155,7 +155,7 @@ class KeptSignals:
         kept.pin(text_bytes(key))
         kept.show(signals[-1])
         for signal in signals[:-1]:
-            kept.hold(signal)
+            kept.refer(signal)
 
     def take_turns(self) -> None:
         """Give the superseded signals their turns, once all keys are taken over. O(n log n)."""

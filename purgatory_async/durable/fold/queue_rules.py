@@ -124,7 +124,7 @@ class QueueRules:
         queue = self._queues.by_name.get(entry.queue)
         if not entry.empty and (queue is None or queue.settings is None):
             size = PIECE_BYTES if queue else PIECE_BYTES + text_bytes(entry.queue)
-            if not self._shared.has_room(size):
+            if not self._shared.fits(size):
                 return OVER_BUDGET
         self._queues.set(entry)
         return APPLIED

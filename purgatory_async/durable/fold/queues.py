@@ -75,7 +75,7 @@ class Queues:
         shared = self._shared
         size = sum(len(each.item) + PIECE_BYTES for each in new)
         queue = self.by_name.get(name)
-        if not (queue or Queue(name)).has_room(len(new), size, shared.limits):
+        if not (queue or Queue(name)).fits(len(new), size, shared.limits):
             return OVERLOADED
         return shared.refusal(entry, size if queue else size + text_bytes(name), size)
 

@@ -119,13 +119,13 @@ class Shared:
         """How many more bytes can be kept before history makes room. O(1)."""
         return self.limits.max_kept - self.kept.used
 
-    def has_room(self, size: int) -> bool:
-        """Whether so many more bytes can be kept, once all history has made room. O(1)."""
+    def fits(self, size: int) -> bool:
+        """Whether so many more bytes fit, once all history has made room. O(1)."""
         return self.kept.pinned + size <= self.limits.max_kept
 
-    def roomy(self, entry: Keeping) -> bool:
-        """Whether there is room for any entry of this owner, so that its bytes need not be counted. O(1)."""
-        return entry.room is UNSET and self.has_room(MOST_OF_ENTRY)
+    def fits_any(self, entry: Keeping) -> bool:
+        """Whether any entry of this owner fits, so that its bytes need not be counted. O(1)."""
+        return entry.quota is UNSET and self.fits(MOST_OF_ENTRY)
 
     def refusal(self, entry: Keeping, size: int, own: int) -> Refused | None:
         """Return why an entry's bytes cannot be kept; None if they can. O(1).
@@ -135,12 +135,12 @@ class Shared:
             size: How many more bytes it pins.
             own: How many more of its owner's.
         """
-        if not self.has_room(size):
+        if not self.fits(size):
             return OVER_BUDGET
-        if isinstance(entry.room, UnsetType):
+        if isinstance(entry.quota, UnsetType):
             return None
         pinned = self.kept.pinned_of.get(entry.owner or "", 0)
-        return Refused("limited-bytes") if pinned + own > entry.room else None
+        return Refused("limited-bytes") if pinned + own > entry.quota else None
 
     def seconds_until(self, due_us: int) -> float:
         """Return a delay for the timer that ends in the first whole millisecond at or after a log time.

@@ -107,7 +107,7 @@ class SignalRules:
             if not isinstance(signal.voter, UnsetType):
                 by_key.setdefault(signal.key, {})[signal.voter] = size_of_voter(signal.voter)
         most = self._operations.voting * sum(sum(sizes.values()) for sizes in by_key.values())
-        if entry.room is UNSET and self._shared.has_room(MOST_OF_ENTRY + most):
+        if entry.quota is UNSET and self._shared.fits(MOST_OF_ENTRY + most):
             return 0, 0
         growth = own = 0
         for key, sizes in by_key.items():
@@ -209,7 +209,7 @@ class SignalRules:
         more: int = 0,
         more_own: int = 0,
     ) -> Refused | None:
-        if not more and self._shared.roomy(entry):
+        if not more and self._shared.fits_any(entry):
             return None
         size, own = self._signals.growth(signals, entry.owner)
         return self._shared.refusal(entry, size + more, own + more_own)

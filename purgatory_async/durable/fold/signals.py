@@ -21,14 +21,14 @@ class Signal(Struct, eq=False):
         at_us: Its log time in microseconds.
         size: The bytes that it counts in the state.
         owner: Who signalled; None without tokens.
-        holds, pins: How many keep it, and how many of them keep it from making room; see `fold.kept_bytes`.
+        refs, pins: How many refer to it, and how many of them keep it from making room; see `fold.kept_bytes`.
     """
 
     view: SignalView
     amount: int
     at_us: int = 0
     size: int = 0
-    holds: int = 0
+    refs: int = 0
     pins: int = 0
     owner: str | None = None
 

@@ -109,7 +109,7 @@ class Grant:
         return None if Permission.ADMIN in self.scopes else self.owner
 
     @property
-    def room(self) -> int | UnsetType:
+    def quota(self) -> int | UnsetType:
         """How many bytes its owner may have pinned; `UNSET` for any number."""
         return UNSET if self.limits.max_bytes is None else self.limits.max_bytes
 

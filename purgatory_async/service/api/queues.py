@@ -52,7 +52,7 @@ async def put_item(service: Service, request: Request) -> Answer:
     check_list(body, "items", MAX_BATCH)
     entry = _entry_of(queue, decoded(body, _BODY))
     entry.idem, entry.digest = await request.repeatable(body)
-    entry.owner, entry.room = request.grant.owner, request.grant.room
+    entry.owner, entry.quota = request.grant.owner, request.grant.quota
     result = await service.put(entry)
     if isinstance(result, Put):
         return answer(201, Delivered(str(result.item), result.delivered), *replayed(result))

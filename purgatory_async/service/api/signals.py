@@ -45,7 +45,7 @@ async def signal_key(service: Service, request: Request) -> Answer:
         idem=once.key,
         digest=once.digest,
         owner=request.grant.owner,
-        room=request.grant.room,
+        quota=request.grant.quota,
     )
     result, completed = await service.signal(entry)
     headers = await service.records.settle()
@@ -62,7 +62,7 @@ async def signal_keys(service: Service, request: Request) -> Answer:
     request.use(*(signal.key for signal in signals))
     once = await request.repeatable(text)
     entry = SignalKeys(signals=signals, idem=once.key, digest=once.digest, owner=request.grant.owner)
-    entry.room = request.grant.room
+    entry.quota = request.grant.quota
     result, completed = await service.signal(entry)
     headers = await service.records.settle()
     return answer(200, SignalledBatch(result.index, completed), *headers, *replayed(result))

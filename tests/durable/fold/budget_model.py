@@ -96,7 +96,7 @@ class BudgetModel:
             for idem, one in self.answers.items()
         ]
 
-    def has_room(self, size):
+    def fits(self, size):
         return self.used(pinned=True) + size <= self.limits.max_kept
 
     def room_for_signals(self, signals):
@@ -113,7 +113,7 @@ class BudgetModel:
             if one.state == "pending" and getattr(one.need, "voters", UNSET) is not UNSET:
                 votes = {(each.key, each.voter) for each in signals if each.key in one.keys}
                 growth += sum(size_of(name) for _, name in votes if name not in self.voters(one) | {UNSET})
-        return self.has_room(growth)
+        return self.fits(growth)
 
     def make_room(self):
         """Drop the oldest history; first ids if they suffice, and answers beyond their share."""

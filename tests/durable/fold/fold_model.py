@@ -141,7 +141,7 @@ class Model(BudgetModel, QueueModel):
             return results.Refused("duplicate-id")
         if sum(one.state == "pending" for one in self.operations) >= self.limits.max_pending:
             return results.Refused("overloaded")
-        if not self.has_room(self.operation_size(entry)):
+        if not self.fits(self.operation_size(entry)):
             return results.Refused("over-budget")
         operation = SimpleNamespace(
             id=entry.id,

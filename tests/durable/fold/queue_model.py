@@ -140,7 +140,7 @@ class QueueModel:
     def put(self, entry, new, answers):
         if self.is_full(entry.queue, [text for text, _ in new]):
             return results.Refused("overloaded")
-        if not self.has_room(self.growth(entry.queue, [text for text, _ in new])):
+        if not self.fits(self.growth(entry.queue, [text for text, _ in new])):
             return results.Refused("over-budget")
         items = []
         for nth, (text, delay) in enumerate(new):
@@ -242,7 +242,7 @@ class QueueModel:
         known = self.has_settings(self.settings.get(entry.queue, SetQueue(queue=entry.queue)))
         if self.has_settings(entry) and not known:
             new = entry.queue not in self.busy_queues()
-            if not self.has_room(PIECE + len(entry.queue) * new):
+            if not self.fits(PIECE + len(entry.queue) * new):
                 return results.Refused("over-budget")
         self.settings[entry.queue] = entry
         return results.APPLIED

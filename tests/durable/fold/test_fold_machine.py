@@ -308,11 +308,11 @@ class Replicas(Log):
 
     @rule(
         batch=st.lists(st.tuples(st.sampled_from(STEPS), ENTRIES, writers), min_size=1, max_size=8),
-        room=st.sampled_from((True, True, True, False)),
+        ticks=st.sampled_from((True, True, True, False)),
     )
-    def write(self, batch, room):
+    def write(self, batch, ticks):
         for step, entry, writer in batch:
-            for _ in range(entry.places - 1 if room else 0):
+            for _ in range(entry.places - 1 if ticks else 0):
                 self.append(0, kinds.Tick())
             if writer is not None:
                 self.numbers[writer] = self.numbers.get(writer, 0) + 1

@@ -190,14 +190,14 @@ def test_bytes_of_owners_are_those_of_what_they_made(steps):
 
 def test_an_owner_at_its_bytes_is_refused_until_some_are_free(log):
     text = Raw(b'"' + b"x" * 98 + b'"')
-    most = {"owner": "ann", "room": 500}
+    most = {"owner": "ann", "quota": 500}
     put = entries.PutItem(queue="q", item=text, delay_us=0, **most)  # 228 bytes each
     assert [type(log.add(put)) for _ in "123"] == [results.Put, results.Put, results.Refused]
     limited = results.Refused("limited-bytes")
-    assert log.add(submit("op", "ann", data=text, room=500)) == limited
+    assert log.add(submit("op", "ann", data=text, quota=500)) == limited
     assert log.add(entries.SignalKey(key="s", value=text, **most)) == limited
     assert log.add(entries.SignalKeys(signals=(KeyedSignal(key="s", value=text),), **most)) == limited
-    other = entries.PutItem(queue="q", item=text, delay_us=0, owner="bob", room=500)
+    other = entries.PutItem(queue="q", item=text, delay_us=0, owner="bob", quota=500)
     assert isinstance(log.add(other), results.Put)
     log.add(entries.WantItem(queue="q", lease_id="lease", lease_us=MINUTE_US, max=1))
     log.add(entries.EndLease(lease_id="lease"))

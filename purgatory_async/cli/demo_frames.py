@@ -63,7 +63,7 @@ class FrameTaker:
         return Frame(
             second=self._second,
             pending=pending,
-            held=self._service.holds.held,
+            held=self._service.held_requests.count,
             items=self._service.fold.queues.kept,
             leases=len(self._service.fold.queues.leases),
             totals=totals,

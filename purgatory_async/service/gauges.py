@@ -14,7 +14,7 @@ from purgatory_async.durable.state import Answer, State
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.contract.version import CORE, VERSION
 from purgatory_async.service.held.followers import Followers
-from purgatory_async.service.held.holds import Holds
+from purgatory_async.service.held.requests import HeldRequests
 from purgatory_async.service.held.stream import MAX_STREAMS, Streams
 from purgatory_async.service.held.takers import Takers
 from purgatory_async.service.held.waits import Waits
@@ -24,7 +24,9 @@ from purgatory_async.service.stats.oldest import OldestItem
 __all__ = ["show_gauges", "show_limits", "show_queues"]
 
 
-def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followers, streams: Streams) -> None:
+def show_gauges(
+    metrics: Metrics, state: State, held_requests: HeldRequests, followers: Followers, streams: Streams
+) -> None:
     """Add the gauges to the metrics."""
     metrics.info(
         "purgatory_build_info",
@@ -34,7 +36,7 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followe
         core=CORE,
     )
     for name, documentation, read in (
-        ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: holds.held),
+        ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: held_requests.count),
         ("streams", "Readers of the events.", lambda: len(streams.running)),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
@@ -54,7 +56,7 @@ def show_limits(
     state: State,
     *,
     waits: Waits,
-    holds: Holds,
+    held_requests: HeldRequests,
     takers: Takers,
     streams: Streams,
     unsent: Unsent,
@@ -73,8 +75,8 @@ def show_limits(
         # Of each worker; of the others the first three are also bounded by --max-pending.
         "max_unsent": (lambda: unsent.used, lambda: unsent.limit),
         "waits": (lambda: pending.pending, lambda: pending.max_pending or 0),
-        "held": (lambda: holds.held, lambda: holds.limit),
-        "takers": (lambda: takers.holds.held, lambda: takers.holds.limit),
+        "held": (lambda: held_requests.count, lambda: held_requests.limit),
+        "takers": (lambda: takers.held_requests.count, lambda: takers.held_requests.limit),
         "streams": (lambda: len(streams.running), lambda: MAX_STREAMS),
     }
     for place, (name, documentation) in enumerate(

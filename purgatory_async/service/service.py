@@ -1,7 +1,7 @@
 """The service without HTTP: its state, and what only this process has: held requests, one-shot waits, streams.
 
 Everything that changes is an entry, which the state applies. The parts hear of it by the events of the operations: the
-metrics count them, the listing keeps their order, the holds release their requests. Nothing polls.
+metrics count them, the listing keeps their order, held requests are answered. Nothing polls.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ from purgatory_async.service.contract.messages import Draining
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
 from purgatory_async.service.held.feed import Feed
 from purgatory_async.service.held.followers import Followers
-from purgatory_async.service.held.holds import Holds
 from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.held.positions import Positions
+from purgatory_async.service.held.requests import HeldRequests
 from purgatory_async.service.held.stream import Streams
 from purgatory_async.service.held.takers import OF_TAKERS, Takers
 from purgatory_async.service.held.waits import Wait, Waits
@@ -96,13 +96,15 @@ class Service:
         self.wall_clock: Final = wall_clock
         self.peers: Final = Peers(timer)
         self.pace: Final = Pace()
-        self.waits: Final = Waits(timer, self.pace, limit, settings.max_bytes, undelivered, told=in_memory)
+        self.waits: Final = Waits(
+            timer, self.pace, limit, settings.max_bytes, undelivered, observed=in_memory
+        )
         self.state: Final[State] = state_for(
             settings, timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
         )
         self.metrics: Final = Metrics()
-        self.holds: Final = Holds("holds", timer, self.pace, limit, undelivered)
-        self.followers: Final = Followers(self.state, timer, self.holds)
+        self.held_requests: Final = HeldRequests("held", timer, self.pace, limit, undelivered)
+        self.followers: Final = Followers(self.state, timer, self.held_requests)
         overdue = None if in_memory else OVERDUE
         self.takers: Final = Takers(self.state, timer, self.pace, limit, undelivered, overdue=overdue)
         # Events are on the clock of the log, which in memory is the timer's.
@@ -126,7 +128,7 @@ class Service:
 
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"
-        return f"<Service {state} pending={self.pending} held={self.holds.held}>"
+        return f"<Service {state} pending={self.pending} held={self.held_requests.count}>"
 
     @property
     def fold(self) -> Fold:
@@ -287,12 +289,12 @@ class Service:
         """
         self.leaving = self.draining = True
         self.pace.finish()  # what was completed is answered so
-        return self.holds.close() + self.takers.holds.close() + self.streams.close()
+        return self.held_requests.close() + self.takers.held_requests.close() + self.streams.close()
 
     def begin_drain(self) -> Draining:
         """Become not ready, serve for the drain delay, then `drain`; return what it ends. Raises as `admit_change`."""
         admit_change()
-        held = self.holds.held + self.takers.holds.held + len(self.streams.running)
+        held = self.held_requests.count + self.takers.held_requests.count + len(self.streams.running)
         if not self.leaving:
             self.leaving = True
             if self.settings.drain_delay:
@@ -330,13 +332,13 @@ class Service:
     # What the parts need.
 
     def _show(self) -> None:
-        show_gauges(self.metrics, self.state, self.holds, self.followers, self.streams)
+        show_gauges(self.metrics, self.state, self.held_requests, self.followers, self.streams)
         show_queues(self.metrics, self.state, self.survey.oldest)
         show_limits(
             self.metrics,
             self.state,
             waits=self.waits,
-            holds=self.holds,
+            held_requests=self.held_requests,
             takers=self.takers,
             streams=self.streams,
             unsent=self.unsent,
@@ -349,8 +351,8 @@ class Service:
         self.pace.finish()
         self.positions.restart()
         self.feed.restart()
-        for holds in (self.holds, self.takers.holds):
-            holds.look_again(lost=lost)
+        for held in (self.held_requests, self.takers.held_requests):
+            held.look_again(lost=lost)
         self.waits.lose()
         totals = fold.shared.totals
         self.metrics.submitted, self.metrics.signals = totals.submitted, totals.signals
@@ -365,8 +367,8 @@ class Service:
         self.records.show(fold.operations.purgatory, self.metrics)
         self.waits.follow(
             fold,
-            Observers(self.records, self.metrics, self._listing, self.holds, self.recent, self.feed),
-            self.holds,
+            Observers(self.records, self.metrics, self._listing, self.held_requests, self.recent, self.feed),
+            self.held_requests,
         )
 
     def _heard(self, result: Result, effects: Sequence[Effect]) -> Answer:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from starlette.types import Scope
 
 from purgatory_async.durable.state import Guard
-from purgatory_async.service.access.admission import Admission, Held
+from purgatory_async.service.access.admission import Admission, Releasable
 from purgatory_async.service.contract.header_fields import values_of
 from purgatory_async.service.contract.problems import Problem
 
@@ -25,9 +25,9 @@ __all__ = [
     "VISIT",
     "Visit",
     "admit_change",
-    "begin_hold",
     "check_admission",
-    "end_hold",
+    "forget_held",
+    "note_held",
     "revocable",
     "trace_id_of",
 ]
@@ -100,7 +100,7 @@ VISIT: Final[ContextVar[Visit | None]] = ContextVar("VISIT", default=None)
 """The request of the present context. Callbacks inherit it, so only in its own task is it the one that is answered."""
 
 
-def begin_hold(held: Held) -> None:
+def note_held(held: Releasable) -> None:
     """Count the request of the present context as held, and note by what. O(1)."""
     visit = VISIT.get()
     if visit is not None:
@@ -111,7 +111,7 @@ def begin_hold(held: Held) -> None:
                 held.release()
 
 
-def end_hold(held: Held) -> None:
+def forget_held(held: Releasable) -> None:
     """Count the request of the present context as no longer held. O(1)."""
     visit = VISIT.get()
     if visit is not None:

@@ -229,7 +229,9 @@ class Wired:
     @property
     def idle(self):
         """Whether nothing is left of any request or connection, and nothing went wrong."""
-        return not (self.faults or self.state.connections or self.state.tasks or self.service.holds.held)
+        return not (
+            self.faults or self.state.connections or self.state.tasks or self.service.held_requests.count
+        )
 
 
 def request(target="/healthz", method="GET", body=None, **fields):

@@ -9,11 +9,11 @@ from typing import Final, Protocol
 from purgatory_async.service.access.grants import Grant, Permission
 from purgatory_async.service.contract import problems
 
-__all__ = ["Admission", "Held"]
+__all__ = ["Admission", "Releasable"]
 
 
-class Held(Protocol):
-    """What keeps a request waiting: a hold, a stream, or an entry that is not yet sent to the log."""
+class Releasable(Protocol):
+    """What keeps a request waiting: its `HeldRequest`, a stream, or an entry that is not yet sent to the log."""
 
     def release(self) -> None:
         """End early: the request looks at its admission then."""
@@ -40,7 +40,7 @@ class Admission:
         self.right = right
         self.names: tuple[str, ...] = ()
         self.refusal: problems.Problem | None = None
-        self.held: Final[list[Held]] = []
+        self.held: Final[list[Releasable]] = []
 
     def __repr__(self) -> str:
         return f"<Admission owner={self.grant.owner} right={self.right} refused={self.refusal is not None}>"

@@ -184,7 +184,7 @@ def _counts(service: Service) -> Counts:
         keys=sum(each.keys for each in purgatories),
         signals=metrics.signals,
         undelivered=metrics.undelivered,
-        held=service.holds.held,
+        held=service.held_requests.count,
         takers=len(service.fold.queues.takers),
         gaps=service.followers.gaps,
         streams=len(service.streams.running),

@@ -16,7 +16,7 @@ async def hold(
     Args:
         service: Has the state.
         request: The one to hold.
-        watched: As of `Holds.until`: tells when to look.
+        watched: As of `HeldRequests.until`: tells when to look.
         seconds: Of the wait.
         so: Looks at the state.
 
@@ -24,14 +24,14 @@ async def hold(
         Whether it is so.
 
     Raises:
-        Problem: As of `Holds.until`.
+        Problem: As of `HeldRequests.until`.
         ClientLeft: The client left.
         LogUnavailable: The wait is over, but the store is away.
     """
     until = service.timer.time() + seconds
     shown = so()
     while not shown and (left := until - service.timer.time()) > 0:
-        shown = await service.holds.until(watched, left, request.receive) and so()
+        shown = await service.held_requests.until(watched, left, request.receive) and so()
         if not shown:
             # The state may have been loaded again meanwhile: then it shows too little until it has caught up.
             await service.state.caught_up()

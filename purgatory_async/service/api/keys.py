@@ -23,7 +23,7 @@ async def read_key(service: Service, request: Request) -> Answer:
     # Without index and wait this is a plain read: 304 has nothing to compare with.
     conditional = index is not None or wait.seconds > 0
     if conditional and _nothing_new(service, key, index or 0):
-        # The next signal on the key completes the hold, and its index is the highest.
+        # The next signal on the key ends the wait, and its index is the highest.
         held_for = service.shortened(wait.seconds)
         if not await hold(
             service, request, key, held_for, lambda: not _nothing_new(service, key, index or 0)

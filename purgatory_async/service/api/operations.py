@@ -23,7 +23,7 @@ from purgatory_async.service.contract.messages import Complete, OperationList, S
 from purgatory_async.service.contract.names import checked_id, checked_key, distinct_keys, new_id
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Kind
-from purgatory_async.service.held.holds import end_of
+from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.held.stream import EVENT_STREAM, EventStream
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.service import Service
@@ -45,7 +45,7 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     check_list(body, "keys", MAX_LISTED)
     order = decoded(body, SUBMIT)
     if wait.seconds:
-        service.holds.check_room()
+        service.held_requests.check_limit()
     entry = _entry_of(order, request)
     entry.idem, entry.digest = await request.repeatable(body)
     submission = await service.submit(entry, request.grant.limits.max_pending)
@@ -222,5 +222,5 @@ def _entry_of(order: Submit, request: Request) -> SubmitOperation:
         timeout_us=None if timeout is None else microseconds(timeout),
         data=kept(order.data),
         owner=request.grant.owner,
-        room=request.grant.room,
+        quota=request.grant.quota,
     )

@@ -15,7 +15,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import ANSWER_BYTES
 from purgatory_async.service.contract.messages import FollowedSignal, FollowView
 from purgatory_async.service.contract.names import MAX_KEYS, checked_key, distinct_keys
-from purgatory_async.service.held.holds import end_of
+from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.service import Service
 
@@ -39,7 +39,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
         raise problems.invalid("/key", f"name at least one key in the query, got {query.keys()!r}")
     keys = distinct_keys(query.keys())
     request.use(*keys)
-    service.holds.check_room()
+    service.held_requests.check_limit()
     if not wait.seconds:
         return Answer(204, headers=wait.headers)  # only later signals count
     held_for = service.shortened(wait.seconds)
@@ -48,7 +48,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
     # One that has a timeout ends its hold by itself.
     longest = held_for if once.timeout is None else None
     try:
-        if not await service.holds.until(end_of(once), longest, request.receive):
+        if not await service.held_requests.until(end_of(once), longest, request.receive):
             await service.state.caught_up()
     finally:
         once.cancel()  # it is over, the client left, or the service drains

@@ -21,7 +21,7 @@ from purgatory_async.durable.state import State
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import ANSWER_BYTES
 from purgatory_async.service.contract.problems import Kind, Problem
-from purgatory_async.service.held.holds import Holds
+from purgatory_async.service.held.requests import HeldRequests
 
 __all__ = ["Followers"]
 
@@ -51,19 +51,19 @@ class Followers:
     Args:
         state: Has the kept signals.
         timer: For the waits.
-        holds: Hold the requests.
+        held_requests: Hold the requests.
 
     Attributes:
         waiting: How many are held.
         gaps: How many were answered that a signal may be missing.
     """
 
-    def __init__(self, state: State, timer: Timer, holds: Holds) -> None:
+    def __init__(self, state: State, timer: Timer, held_requests: HeldRequests) -> None:
         self.waiting = 0
         self.gaps = 0
         self._state: Final = state
         self._timer: Final = timer
-        self._holds: Final = holds
+        self._held_requests: Final = held_requests
         self._by_key: Final[dict[str, dict[_Follower, None]]] = {}
         self._by_prefix: Final[dict[str, dict[_Follower, None]]] = {}
         self._lengths: Final[Counter[int]] = Counter()  # of the prefixes
@@ -125,7 +125,7 @@ class Followers:
             heard.append(signal)
             follower.size += signal.size
         if first:
-            self._holds.each_happened(first)
+            self._held_requests.each_happened(first)
 
     async def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
         """Return what is kept after a place, as of the moment of the return."""
@@ -166,7 +166,7 @@ class Followers:
         follower = _Follower(most)
         self._add(wanted, follower)
         try:
-            if not await self._holds.until(follower, seconds, receive):
+            if not await self._held_requests.until(follower, seconds, receive):
                 await self._state.caught_up()
         except Problem as problem:
             if problem.kind is not Kind.GAP:  # which the next look finds by itself

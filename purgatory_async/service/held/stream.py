@@ -16,7 +16,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.held.feed import Feed
 from purgatory_async.service.http.answer import fields_of
-from purgatory_async.service.visit import begin_hold, end_hold
+from purgatory_async.service.visit import forget_held, note_held
 from purgatory_async.web.race import ClientLeft, Race, listening
 
 __all__ = ["EVENT_STREAM", "EventStream", "Streams"]
@@ -127,7 +127,7 @@ class EventStream:
         await send({"type": "http.response.start", "status": self.status, "headers": [*_FIELDS, *stamp]})
         race = self._race = Race()
         self._streams.running.add(self)
-        begin_hold(self)
+        note_held(self)
         try:
             if not head_only:
                 with listening(self._receive, race):
@@ -139,7 +139,7 @@ class EventStream:
         finally:
             self._race = None
             self._streams.running.discard(self)
-            end_hold(self)
+            forget_held(self)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send, race: Race, timeout: float) -> None:

@@ -15,8 +15,8 @@ from purgatory_async.durable.fold.results import Nothing
 from purgatory_async.durable.fold.shared import SECOND, Effect, microseconds
 from purgatory_async.durable.state import State
 from purgatory_async.service.contract.names import new_id
-from purgatory_async.service.held.holds import Holds
 from purgatory_async.service.held.pacing import Pace
+from purgatory_async.service.held.requests import HeldRequests
 
 __all__ = ["OF_TAKERS", "Takers"]
 
@@ -30,7 +30,7 @@ class Takers:
     Args:
         state: In which they stand in line.
         timer: For the rest of a wait.
-        pace: Of the holds.
+        pace: At which they complete.
         limit: The most of them.
         on_undelivered: Called when a taker's client left as it got an item, which went back.
         overdue: Seconds after a wait until the store is asked why it has not ended; None if the state cannot be away.
@@ -46,7 +46,7 @@ class Takers:
         *,
         overdue: float | None,
     ) -> None:
-        self.holds: Final = Holds("takers", timer, pace, limit, on_undelivered)
+        self.held_requests: Final = HeldRequests("takers", timer, pace, limit, on_undelivered)
         self._state: Final = state
         self._timer: Final = timer
         self._overdue: Final = overdue
@@ -54,7 +54,7 @@ class Takers:
         self._left: dict[str, str] = {}  # and why others left the line
 
     def __repr__(self) -> str:
-        return f"<Takers held={self.holds.held}>"
+        return f"<Takers held={self.held_requests.count}>"
 
     async def take(
         self,
@@ -106,9 +106,9 @@ class Takers:
             taker = effect.lease.taker
             if taker in self._leased:
                 self._leased[taker].append(effect.lease)
-            elif self.holds.happened(taker):
+            elif self.held_requests.happened(taker):
                 self._leased[taker] = [effect.lease]
-        elif isinstance(effect, TakerLeft) and self.holds.happened(effect.lease_id):
+        elif isinstance(effect, TakerLeft) and self.held_requests.happened(effect.lease_id):
             self._left[effect.lease_id] = effect.why
 
     async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[list[Lease], str | None]:
@@ -123,7 +123,7 @@ class Takers:
 
         try:
             overdue = None if self._overdue is None else order.wait_us / SECOND + self._overdue
-            await self.holds.until(order.lease_id, overdue, receive, _stand)
+            await self.held_requests.until(order.lease_id, overdue, receive, _stand)
             while stands and order.lease_id not in self._leased and order.lease_id not in self._left:
                 await self._look_again(order.lease_id, receive)
         except BaseException:  # the client left, the service drains, or the request's task was cancelled
@@ -142,6 +142,6 @@ class Takers:
         if leased := list(queues.leases_of(lease_id)):
             self._leased[lease_id] = leased
         elif lease_id in queues.takers:
-            await self.holds.until(lease_id, self._overdue, receive)
+            await self.held_requests.until(lease_id, self._overdue, receive)
         else:
             self._left[lease_id] = "silent"

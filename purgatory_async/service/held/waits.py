@@ -137,8 +137,8 @@ class Waits:
         most_bytes: The most bytes of signals and voters that they have heard, apart from those of the fold. Beyond it,
             the oldest waits that have heard something fail.
         on_undelivered: Called when a fulfilled wait is cancelled before it ends.
-        told: Whether the observer hears of the waits, too; with a log it tells only what is the same everywhere, and
-            who answers the waits hears of them.
+        observed: Whether the observer hears of the waits, too. With a log it hears only what is equal at all workers,
+            and the waits are reported to the observer that answers them.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Waits:
         most_bytes: int,
         on_undelivered: Callable[[], None],
         *,
-        told: bool = True,
+        observed: bool = True,
     ) -> None:
         self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
         self.conditions: Final = Purgatory("conditions", timer=timer)
@@ -162,7 +162,7 @@ class Waits:
         self._on_undelivered: Final = on_undelivered
         self.completed = 0
         """How many waits the signals of the present step completed; set to 0 by its reader."""
-        self._told: Final = told
+        self._observed: Final = observed
         self._timer: Final = timer
         self._fold: Fold | None = None
         self._observer: Observer | None = None
@@ -188,7 +188,7 @@ class Waits:
             answering: Answers the waits; one of those in ``observer``.
         """
         self._fold, self._observer, self.source = fold, observer, self._made
-        self._answering = observer if self._told else answering
+        self._answering = observer if self._observed else answering
 
     @property
     def heard(self) -> int:
@@ -237,7 +237,7 @@ class Waits:
             if self.conditions.pending and self.conditions.check_and_complete(event.key):
                 completed = self._end_fulfilled(cast("str", event.key))
                 self.completed += completed
-                if self._told:
+                if self._observed:
                     _correct(event, "completed", event.completed + completed)
             if self._heard.used > self._most_bytes:
                 self._shed()

@@ -265,7 +265,7 @@ async def test_a_wrong_scope_leaves_nothing_behind(guarded):
             await ask(guarded, "POST", "/v1/operations", bearer(TOKEN[scope]), JSON, body=body)
         ).status == 403
         assert (await ask(guarded, "GET", "/v1/wait?key=a&wait=9", bearer(TOKEN[scope]))).status == 403
-    assert guarded.service.pending == guarded.service.holds.held == 0
+    assert guarded.service.pending == guarded.service.held_requests.count == 0
     assert guarded.service.fold.signals.index == 0
     assert (
         await ask(guarded, "POST", "/v1/operations", bearer(TOKEN["wait"]), JSON, body=body)

@@ -214,12 +214,12 @@ async def test_an_index_that_a_read_showed_is_a_good_place(client):
 async def test_a_follower_is_held_as_other_requests_are(make_client):
     client = make_client(max_pending=1)
     held = await client.held("GET", "/v1/wait?prefix=a&since=0&wait=9")
-    assert (client.service.pending, client.service.holds.held) == (0, 1)
+    assert (client.service.pending, client.service.held_requests.count) == (0, 1)
     assert (await client.request("GET", "/v1/wait?key=a&since=0&wait=9")).slug == "overloaded"
     assert (await client.request("GET", "/v1/wait?key=a&since=0")).status == 204
     held.hang_up()
     await settle()
-    assert (client.service.holds.held, client.service.followers.waiting) == (0, 0)
+    assert (client.service.held_requests.count, client.service.followers.waiting) == (0, 0)
     held = await client.held("GET", "/v1/wait?key=a&since=0&wait=9")
     client.service.drain()
     await settle()

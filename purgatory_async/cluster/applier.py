@@ -66,8 +66,10 @@ class Applier:
         """
         verdict = Verdict.NEW
         if wire.w is not None:
-            introduces = wire.k == "alive"
-            verdict = self._repetitions.judge(wire.w, wire.n, introduces=introduces, at_us=entry.at_us)
+            self._repetitions.forget(entry.at_us)
+            verdict = self._repetitions.judge(
+                wire.w, wire.n, introduces=wire.k == "alive", position=entry.position, at_us=entry.at_us
+            )
         if wire.k == "level" and wire.level > LEVEL:
             raise LogRefused(
                 f"the log must be at level {LEVEL} or below, got {wire.level}; upgrade this package"

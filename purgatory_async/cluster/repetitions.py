@@ -5,7 +5,7 @@ again while the outcome is unknown. So an entry whose number is not above its wr
 writer is forgotten after 10 minutes of log time without an entry; then only an introduction counts.
 
 >>> repetitions = Repetitions(since_us=0)
->>> [repetitions.judge("w", number, introduces=number == 1, at_us=0).value for number in (1, 2, 2, 3)]
+>>> [repetitions.judge("w", n, introduces=n == 1, position=n, at_us=0).value for n in (1, 2, 2, 3)]
 ['new', 'new', 'repeated', 'new']
 """
 
@@ -13,9 +13,13 @@ from collections import OrderedDict
 from enum import Enum
 from typing import Final
 
-__all__ = ["FORGOTTEN_AFTER_US", "Repetitions", "Verdict"]
+__all__ = ["FORGOTTEN_AFTER_US", "FROM_THE_START", "NEVER_US", "Repetitions", "Verdict", "Writer"]
 
 FORGOTTEN_AFTER_US: Final = 600_000_000
+FROM_THE_START: Final = -FORGOTTEN_AFTER_US
+"""The ``since_us`` of a reader that has missed no introduction."""
+NEVER_US: Final = 2**62
+"""A log time that never comes."""
 
 
 class Verdict(Enum):
@@ -23,43 +27,60 @@ class Verdict(Enum):
 
     NEW = "new"
     REPEATED = "repeated"
-    UNKNOWN = "unknown"
+    UNKNOWN = "unknown-writer"
+
+
+class Writer:
+    """A writer: its last number, and where and when its last entry came, repetitions included."""
+
+    __slots__ = ("at_us", "number", "position")
+
+    def __init__(self, number: int, position: int, at_us: int) -> None:
+        self.number = number
+        self.position = position
+        self.at_us = at_us
 
 
 class Repetitions:
-    """The last number of each writer, the most silent writer first.
+    """The writers that appended something lately.
 
     Args:
         since_us: The log time at which a reader starts in the middle of a log, so that it has missed introductions; if
             not given, that of the first entry it judges. For 10 minutes of log time it takes a writer it does not know
             for one that was introduced before.
-    """
 
-    __slots__ = ("_last", "_since_us")
+    Attributes:
+        known: By name, the most silent writer first.
+    """
 
     def __init__(self, since_us: int | None = None) -> None:
         self._since_us = since_us
-        self._last: OrderedDict[str, tuple[int, int]] = OrderedDict()  # number and log time
+        self.known: Final[OrderedDict[str, Writer]] = OrderedDict()
 
-    def judge(self, writer: str, number: int, *, introduces: bool, at_us: int) -> Verdict:
-        """Note an entry, in the order of the log. O(1), and O(forgotten writers)."""
-        if self._since_us is None:
-            self._since_us = at_us
-        self._forget(at_us - FORGOTTEN_AFTER_US)
-        known = self._last.get(writer)
-        if known is None:
+    def judge(self, name: str, number: int, *, introduces: bool, position: int, at_us: int) -> Verdict:
+        """Note a writer's entry, in the order of the log. O(1)."""
+        writer = self.known.get(name)
+        if writer is None:
+            if self._since_us is None:
+                self._since_us = at_us
             introduced = (number == 1 and introduces) or at_us < self._since_us + FORGOTTEN_AFTER_US
             if not introduced:
                 return Verdict.UNKNOWN
-            self._last[writer] = number, at_us
+            self.known[name] = Writer(number, position, at_us)
             return Verdict.NEW
-        self._last[writer] = max(known[0], number), at_us
-        self._last.move_to_end(writer)
-        return Verdict.NEW if number > known[0] else Verdict.REPEATED
+        writer.position = position
+        writer.at_us = at_us
+        self.known.move_to_end(name)
+        if number <= writer.number:
+            return Verdict.REPEATED
+        writer.number = number
+        return Verdict.NEW
 
-    def _forget(self, upto_us: int) -> None:
-        while self._last:
-            writer = next(iter(self._last))
-            if self._last[writer][1] > upto_us:
-                return
-            del self._last[writer]
+    def forget(self, now_us: int) -> int:
+        """Forget the writers without an entry for 10 minutes; return when the next one will be. O(forgotten)."""
+        while self.known:
+            name, writer = next(iter(self.known.items()))
+            if writer.at_us + FORGOTTEN_AFTER_US > now_us:
+                return writer.at_us + FORGOTTEN_AFTER_US
+            del self.known[name]
+        return NEVER_US

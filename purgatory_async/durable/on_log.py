@@ -33,7 +33,6 @@ from purgatory_async.durable.ticks import Ticks
 
 __all__ = ["OnLog"]
 
-_VERDICTS: Final = {"repeated": Verdict.REPEATED, "unknown-writer": Verdict.UNKNOWN}
 _LOGGER: Final = logging.getLogger(__name__)
 
 A = TypeVar("A")
@@ -288,7 +287,7 @@ class OnLog(Generic[A]):
         """Answer this worker's own entry."""
         verdict = Verdict.NEW
         if isinstance(result, Dropped):
-            verdict = _VERDICTS[result.why]
+            verdict = Verdict(result.why)
             self.repeated += verdict is Verdict.REPEATED
         else:
             taker = None

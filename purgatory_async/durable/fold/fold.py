@@ -31,6 +31,7 @@ import msgspec
 from msgspec import UNSET
 
 from purgatory_async import Timer
+from purgatory_async.cluster.repetitions import FORGOTTEN_AFTER_US, Verdict
 from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold.kept_bytes import size_of_operation
 from purgatory_async.durable.fold.kept_signals import KeptSignals
@@ -51,7 +52,7 @@ from purgatory_async.durable.fold.results import (
 from purgatory_async.durable.fold.shared import Effect, Shared, Work, whole_ms
 from purgatory_async.durable.fold.signal_rules import SignalRules
 from purgatory_async.durable.fold.terms import Terms
-from purgatory_async.durable.fold.writers import FORGOTTEN_AFTER, Writers
+from purgatory_async.durable.fold.writers import Writers
 from purgatory_async.errors import PurgatoryError
 from purgatory_async.events import Observer
 
@@ -198,8 +199,13 @@ class Fold:
         if at_us >= self._forget_from_us:
             yield from self._forget(at_us)
         writer = entry.writer
-        why = None if writer is None else self.writers.refusal(writer, entry)
-        result = self._rules[type(entry)](entry) if why is None else self._drop(why)
+        verdict = Verdict.NEW
+        if writer is not None:
+            introduces = type(entry) is kinds.Alive
+            verdict = self.writers.judge(
+                writer, entry.number, introduces=introduces, position=position, at_us=clock.now_us
+            )
+        result = self._rules[type(entry)](entry) if verdict is Verdict.NEW else self._drop(verdict)
         if not isinstance(result, Result):
             result = yield from result
         if writer is not None and writer in self.queues.takers_of:
@@ -286,7 +292,7 @@ class Fold:
         whole_us = at_us - at_us % 1000
         # What is added from now on is kept for one of these times at least.
         limits = self.shared.limits
-        next_us = whole_us + min(limits.retention_us, limits.keep_for_us, FORGOTTEN_AFTER)
+        next_us = whole_us + min(limits.retention_us, limits.keep_for_us, FORGOTTEN_AFTER_US)
         for forget in self._forgetting:
             while (due_us := forget(whole_us)) <= whole_us:
                 yield
@@ -303,9 +309,9 @@ class Fold:
 
     # The rules, by kind.
 
-    def _drop(self, why: Any) -> Dropped:
+    def _drop(self, verdict: Any) -> Dropped:
         self.shared.totals.dropped += 1
-        return Dropped(why)
+        return Dropped(verdict.value)
 
     def _submit(self, entry: kinds.SubmitOperation) -> Result:
         operations = self.operations

@@ -13,7 +13,7 @@ from typing import Final
 from purgatory_async.durable.documents import KeyedSignal, SignalView
 from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.durable.fold.kept_bytes import size_of_signal, text_bytes
-from purgatory_async.durable.fold.shared import AT_ONCE, FOREVER, Effect, Shared
+from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, Effect, Shared
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.fold.superseded import Key, Superseded
 
@@ -124,7 +124,7 @@ class KeptSignals:
         keep = max(limits.retention_us, limits.keep_for_us)
         for _ in range(AT_ONCE):
             if not self.keys:
-                return FOREVER
+                return NEVER_US
             key, known = next(iter(self.keys.items()))
             newest = known.signals[-1]
             if newest.at_us + keep > whole_us:

@@ -17,7 +17,7 @@ from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
 from purgatory_async.durable.fold.needs import Voters, need_for
 from purgatory_async.durable.fold.remembered import Remembered
-from purgatory_async.durable.fold.shared import AT_ONCE, FOREVER, SECOND, Effect, Shared, whole_ms
+from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, SECOND, Effect, Shared, whole_ms
 from purgatory_async.durable.fold.signalled import STATES, SignalledOperation
 from purgatory_async.durable.fold.signals import Ledger, Newest, Signal
 from purgatory_async.events import Observer
@@ -268,7 +268,7 @@ class Operations:
         """
         retention = self._shared.limits.retention_us
         for _ in range(AT_ONCE):
-            next_us = self.ended_ones[0].ended_us + retention if self.ended_ones else FOREVER
+            next_us = self.ended_ones[0].ended_us + retention if self.ended_ones else NEVER_US
             if next_us > whole_us:
                 return min(next_us, self.forgotten.forget(whole_us))
             self._forget_oldest(max(whole_ms(next_us), self._shared.before_us))

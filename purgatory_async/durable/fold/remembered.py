@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES
-from purgatory_async.durable.fold.shared import AT_ONCE, FOREVER, Shared
+from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, Shared
 
 __all__ = ["Remembered"]
 
@@ -66,7 +66,7 @@ class Remembered(Generic[K, V]):
         retention = self._shared.limits.retention_us
         for _ in range(AT_ONCE):
             if not self._entries:
-                return FOREVER
+                return NEVER_US
             name, (at_us, _) = next(iter(self._entries.items()))
             if at_us + retention > whole_us:
                 return at_us + retention

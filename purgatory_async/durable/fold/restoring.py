@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UnsetType
 
+from purgatory_async.cluster.repetitions import Writer
 from purgatory_async.durable.documents import SignalView
 from purgatory_async.durable.fold import records as lines
 from purgatory_async.durable.fold.codec import detached, older, one_line
@@ -44,7 +45,6 @@ from purgatory_async.durable.fold.replays import Replay
 from purgatory_async.durable.fold.shared import Limits, Totals
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.fold.terms import seal
-from purgatory_async.durable.fold.writers import Writer
 
 __all__ = ["Restoring", "empty_after", "restored"]
 

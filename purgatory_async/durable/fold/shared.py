@@ -27,7 +27,7 @@ EXACT_US: Final = 2**42
 MOST_OF_ENTRY: Final = 2 << 20
 """More bytes than any entry has pinned: its own, at most 1.5 MiB, and those of up to 1,000 pieces."""
 NO_LIMIT: Final = 2**62
-FOREVER: Final = 2**62
+NEVER_US: Final = 2**62
 """A log time that never comes."""
 AT_ONCE: Final = 64
 """How much is forgotten, dropped or moved between two breaks."""

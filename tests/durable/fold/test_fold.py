@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.cluster.repetitions import FORGOTTEN_AFTER_US
 from purgatory_async.durable.documents import KeyedSignal
 from purgatory_async.durable.fold import codec, results
 from purgatory_async.durable.fold.checkpoint import digest, parts
@@ -29,7 +30,7 @@ from purgatory_async.durable.fold.entries import (
 )
 from purgatory_async.durable.fold.fold import Fold, FoldError
 from purgatory_async.durable.fold.restoring import restored
-from purgatory_async.durable.fold.writers import FORGOTTEN_AFTER, SILENT_AFTER
+from purgatory_async.durable.fold.writers import SILENT_AFTER
 
 START = 1_700_000_000_000_250  # not a whole millisecond
 MS, SECOND = 1000, 1_000_000
@@ -187,8 +188,8 @@ def test_a_repetition_is_dropped_however_late(log):
     assert log.at(1, first)[0] == results.Dropped("repeated")
     log.restart()
     # A repetition also shows that the writer is there.
-    assert log.at(FORGOTTEN_AFTER, first)[0] == results.Dropped("repeated")
-    assert log.at(FORGOTTEN_AFTER * 2 + 750, first)[0] == results.Dropped("unknown-writer")
+    assert log.at(FORGOTTEN_AFTER_US, first)[0] == results.Dropped("repeated")
+    assert log.at(FORGOTTEN_AFTER_US * 2 + 750, first)[0] == results.Dropped("unknown-writer")
     assert log.fold.shared.totals.signals == 1
 
 
@@ -202,8 +203,8 @@ def test_a_writer_must_begin_with_its_first_alive(log):
 def test_a_writer_is_forgotten_beside_one_that_goes_on(log):
     for name in ("w", "gone"):
         log.at(0, Alive(writer=name, number=1))
-    log.at(FORGOTTEN_AFTER, Tick(writer="w", number=2))
-    log.at(FORGOTTEN_AFTER + 750, Tick())
+    log.at(FORGOTTEN_AFTER_US, Tick(writer="w", number=2))
+    log.at(FORGOTTEN_AFTER_US + 750, Tick())
     assert [*log.fold.writers.known] == ["w"]
 
 

@@ -112,13 +112,13 @@ FORBIDDEN = (
     (
         ("asyncpg",),
         EVERYWHERE,
-        ("cluster.postgres*", "durable.checkpoints.engines"),
+        ("cluster.postgres*",),
         "one engine is one client; the others work without it",
     ),
     (
         ("redis",),
         EVERYWHERE,
-        ("cluster.redis*", "durable.checkpoints.engines"),
+        ("cluster.redis*",),
         "one engine is one client; the others work without it",
     ),
     (KAFKA_NEEDS, EVERYWHERE, ("kafka.*",), "only the broker speaks Kafka's protocol"),

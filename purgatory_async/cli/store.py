@@ -12,15 +12,12 @@ import click
 from purgatory_async.cli.sentence import escaped, say
 from purgatory_async.cluster import Head, LogDamaged, LogError
 from purgatory_async.durable.checkpoints.checkpointing import STORE_VARIABLE, checkpoint
-from purgatory_async.durable.checkpoints.engines import exists
 from purgatory_async.durable.checkpoints.export import export
-from purgatory_async.durable.checkpoints.grants import grant, worker_grants
-from purgatory_async.durable.checkpoints.levels import raise_level
 from purgatory_async.durable.checkpoints.loading import folded
-from purgatory_async.durable.checkpoints.restoring import mark_restored
+from purgatory_async.durable.checkpoints.upkeep import mark_restored, raise_level
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.fold.fold import Fold
-from purgatory_async.durable.urls import Store, Sync, opened, parsed
+from purgatory_async.durable.urls import Store, Sync, exists, opened, parsed
 from purgatory_async.journal import JournalError
 
 __all__ = ["store_command"]
@@ -113,10 +110,14 @@ def init_command(store: Store, role: str | None) -> None:
 async def _init(store: Store, role: str | None) -> None:
     async with opened(store) as (_, head):
         _print(epoch=head.epoch, position=head.position, checkpoint=head.checkpoint)
+    if store.engine != "postgresql":
+        return
+    from purgatory_async.cluster.postgres_admin import grant, worker_grants  # noqa: PLC0415 - needs an extra
+
     if role is not None:
-        await grant(store, role)
+        await grant(store.target, store.name, role)
         click.echo(f"{role} may run workers on {store.shown}")
-    elif store.engine == "postgresql":
+    else:
         click.echo("\nFor workers with another role than this one, --grant ROLE runs:")
         for statement in worker_grants(store.name, "SCHEMA", "ROLE"):
             click.echo(f"  {statement};")

@@ -16,7 +16,7 @@ Data is in attributes, outside ``args``, so that the errors survive pickle and c
 """
 
 import secrets
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from purgatory_async import PurgatoryError
@@ -45,9 +45,11 @@ __all__ = [
     "check_head",
     "check_save",
     "check_time",
+    "load_parts",
     "loads",
     "new_epoch",
     "one_read",
+    "save_parts",
 ]
 
 MAX_ENTRY_BYTES: Final = 1_572_864  # 1.5 MiB
@@ -339,6 +341,50 @@ def loads(head: Head, before: int, below: int | None) -> int:
     if below is None or head.checkpoint < below:
         return head.checkpoint
     return before if before < below and head.oldest <= before + 1 else 0
+
+
+async def save_parts(parts: AsyncIterator[bytes], save: Callable[[int, bytes], Awaitable[None]]) -> int:
+    """Store the parts of a checkpoint, and the empty one that ends them; return how many these are.
+
+    Args:
+        parts: Its bytes.
+        save: Stores a part by its number, from 0.
+
+    Raises:
+        ValueError: A part is too large.
+    """
+    number = 0
+    async for part in parts:
+        if len(part) > MAX_ENTRY_BYTES:
+            raise ValueError(f"a part must be at most {MAX_ENTRY_BYTES} bytes, got {len(part)}")
+        if part:
+            await save(number, part)
+            number += 1
+    await save(number, b"")
+    return number + 1
+
+
+async def load_parts(
+    position: int, load: Callable[[int, int], Awaitable[bytes | None]], head: Callable[[], Awaitable[Head]]
+) -> AsyncIterator[bytes]:
+    """Yield the parts of a checkpoint; see `Checkpoint`.
+
+    Args:
+        position: The checkpoint's.
+        load: Returns a part by position and number; None if it is not there.
+        head: Returns the log's present state.
+    """
+    number = 0
+    while part := await load(position, number):
+        yield part
+        number += 1
+    if part is None:
+        present = (await head()).checkpoint
+        if present != position:
+            raise LogUnavailable(
+                f"checkpoint {position} was replaced by that at {present} meanwhile: load again"
+            )
+        raise LogDamaged(f"checkpoint {position} must have a part {number}, but has none", position=position)
 
 
 def one_read(entries: Iterable[Entry]) -> list[Entry]:

@@ -15,7 +15,6 @@ from purgatory_async.cluster.append_queue import AppendQueue
 from purgatory_async.cluster.connection import Backoff, OpenOnce, SharedTrip
 from purgatory_async.cluster.entries import LEVEL
 from purgatory_async.cluster.log import (
-    MAX_ENTRY_BYTES,
     Appended,
     Checkpoint,
     Entry,
@@ -30,7 +29,9 @@ from purgatory_async.cluster.log import (
     check_head,
     check_save,
     check_time,
+    load_parts,
     loads,
+    save_parts,
 )
 from purgatory_async.cluster.tail import Tail
 
@@ -214,15 +215,8 @@ class ServerLog:
         self._open.require("save")
         check_save(position, keep, await self._head())
         await self._engine.begin_save(position)
-        number = 0
-        async for part in parts:
-            if len(part) > MAX_ENTRY_BYTES:
-                raise ValueError(f"a part must be at most {MAX_ENTRY_BYTES} bytes, got {len(part)}")
-            if part:
-                await self._engine.save_part(position, number, part)
-                number += 1
-        await self._engine.save_part(position, number, b"")
-        await self._engine.publish(position, number + 1)
+        count = await save_parts(parts, partial(self._engine.save_part, position))
+        await self._engine.publish(position, count)
         while await self._engine.trim(position - keep):
             pass
 
@@ -232,7 +226,8 @@ class ServerLog:
         head = await self._head()
         before = 0 if below is None else await self._engine.before()
         position = loads(head, before, below)
-        return Checkpoint(position, self._parts(position), head.epoch) if position else None
+        parts = load_parts(position, self._engine.part, self._head)
+        return Checkpoint(position, parts, head.epoch) if position else None
 
     async def aclose(self) -> None:
         """Disconnect from the server; see `Log.aclose`."""
@@ -338,21 +333,6 @@ class ServerLog:
     def _know(self, entry: Entry) -> None:
         if entry.position > self._known.position:
             self._known = Known(entry.position, self._engine.digest(entry.at_us, entry.data))
-
-    async def _parts(self, position: int) -> AsyncIterator[bytes]:
-        number = 0
-        while part := await self._engine.part(position, number):
-            yield part
-            number += 1
-        if part is None:
-            present = (await self._head()).checkpoint
-            if present != position:
-                raise LogUnavailable(
-                    f"checkpoint {position} was replaced by that at {present} meanwhile: load again"
-                )
-            raise LogDamaged(
-                f"checkpoint {position} must have a part {number}, but has none", position=position
-            )
 
     async def _attend(self) -> None:
         backoff = Backoff()

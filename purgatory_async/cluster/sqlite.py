@@ -11,7 +11,6 @@ from typing import Final, Literal
 from purgatory_async.cluster.append_queue import AppendQueue
 from purgatory_async.cluster.connection import OpenOnce, SharedTrip, retrieve
 from purgatory_async.cluster.log import (
-    MAX_ENTRY_BYTES,
     Appended,
     Checkpoint,
     Entry,
@@ -21,6 +20,8 @@ from purgatory_async.cluster.log import (
     LogUnavailable,
     check_batch,
     check_follow,
+    load_parts,
+    save_parts,
 )
 from purgatory_async.cluster.nudges import Nudges
 from purgatory_async.cluster.sqlite_file import SYNCS, SqliteReader, SqliteWriter, check_file_system
@@ -136,15 +137,8 @@ class SqliteLog:
         await self._writing.submit(partial(self._writer.check_save, position, keep))
         while await self._writing.submit(self._writer.drop_parts):  # those of an interrupted save, too
             pass
-        number = 0
-        async for part in parts:
-            if len(part) > MAX_ENTRY_BYTES:
-                raise ValueError(f"a part must be at most {MAX_ENTRY_BYTES} bytes, got {len(part)}")
-            if part:
-                await self._writing.submit(partial(self._writer.save_part, position, number, part))
-                number += 1
-        await self._writing.submit(partial(self._writer.save_part, position, number, b""))
-        await self._writing.submit(partial(self._writer.publish, position, keep, number + 1))
+        count = await save_parts(parts, partial(self._save_part, position))
+        await self._writing.submit(partial(self._writer.publish, position, keep, count))
         while await self._writing.submit(partial(self._writer.trim, position - keep)):
             pass
 
@@ -152,7 +146,8 @@ class SqliteLog:
         """Return the newest checkpoint; see `Log.load`."""
         self._open.require("load")
         position, epoch = await self._reading.submit(partial(self._reader.loads, below))
-        return Checkpoint(position, self._parts(position), epoch) if position else None
+        parts = load_parts(position, self._part, lambda: self._reading.submit(self._reader.head))
+        return Checkpoint(position, parts, epoch) if position else None
 
     async def aclose(self) -> None:
         """Finish the commit under way and close the file; see `Log.aclose`."""
@@ -224,8 +219,8 @@ class SqliteLog:
             self._tail.hint()  # a follower meets the other epoch
             raise
 
-    async def _parts(self, position: int) -> AsyncIterator[bytes]:
-        number = 0
-        while part := await self._reading.submit(partial(self._reader.part, position, number)):
-            yield part
-            number += 1
+    async def _save_part(self, position: int, number: int, part: bytes) -> None:
+        await self._writing.submit(partial(self._writer.save_part, position, number, part))
+
+    async def _part(self, position: int, number: int) -> bytes | None:
+        return await self._reading.submit(partial(self._reader.part, position, number))

@@ -1,16 +1,18 @@
-"""The lock file of a SQLite log, and which process holds a lock."""
+"""The locks of a SQLite log: for its writers, and which process holds that one; for its checkpoints."""
 
 import fcntl
 import os
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from purgatory_async.clock import monotonic
+from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import LogUnavailable
 
-__all__ = ["holder_of", "take_lock"]
+__all__ = ["holder_of", "sole", "take_lock"]
 
 _LOOK_S: Final = 0.002
 _LOCKS: Final = Path("/proc/locks")
@@ -61,3 +63,26 @@ def take_lock(lock: int, path: Path, wait_s: float) -> None:
                     f"{path} is not usable: {holder} holds its lock", cause="locked"
                 ) from None
         time.sleep(_LOOK_S)
+
+
+@asynccontextmanager
+async def sole(path: str) -> AsyncIterator[bool]:
+    """Try to take the lock of a log's checkpoints, a file beside it; yields whether it was free.
+
+    Raises:
+        LogUnavailable: The file cannot be opened.
+    """
+    path = f"{path}.checkpoint"
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LogUnavailable(f"{path} is not usable: {error.strerror}", cause=cause_of(error)) from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(lock)

@@ -1,4 +1,4 @@
-"""A log from the URL of ``--store``.
+"""A log from the URL of ``--store``: made, opened, and what it offers beside its calls.
 
 | URL | log |
 |---|---|
@@ -10,17 +10,17 @@
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from purgatory_async import cluster
-from purgatory_async.cluster import Head, Log, SqliteLog
+from purgatory_async.cluster import Head, Log, SqliteLog, sqlite_lock
 from purgatory_async.durable.store_url import StoreUrl
 
-__all__ = ["Store", "Sync", "log_of", "opened", "parsed", "without"]
+__all__ = ["Store", "Sync", "exists", "log_of", "opened", "parsed", "sole", "without"]
 
 Sync = Literal["always", "os"]
 Engine = Literal["sqlite", "postgresql", "redis"]
@@ -149,3 +149,44 @@ async def opened(store: Store, *, sync: Sync = "always") -> AsyncIterator[tuple[
         yield log, await log.open()
     finally:
         await log.aclose()
+
+
+async def exists(store: Store) -> bool:
+    """Return whether a log was created there. One round trip; creates nothing.
+
+    Raises:
+        LogUnavailable: The engine is away.
+    """
+    if store.engine == "sqlite":
+        return _is_file(store.target)
+    if store.engine == "postgresql":
+        from purgatory_async.cluster import postgres_admin  # noqa: PLC0415 - needs an extra, and the URL needed it first
+
+        return await postgres_admin.exists(store.target, store.name)
+    from purgatory_async.cluster import redis_admin  # noqa: PLC0415 - as above
+
+    return await redis_admin.exists(store.target, store.name)
+
+
+def _is_file(path: str) -> bool:
+    return Path(path).exists()
+
+
+def sole(store: Store) -> AbstractAsyncContextManager[bool]:
+    """Try to become the one process that writes checkpoints; yields whether this one did. Does not wait.
+
+    It ends with the block, or with the process: at once, in Redis within 30 s. The lock saves work and guards nothing:
+    if a connection breaks, two processes may save a checkpoint at once, and the log makes one of them fail.
+
+    Raises:
+        LogUnavailable: The engine is away.
+    """
+    if store.engine == "sqlite":
+        return sqlite_lock.sole(store.target)
+    if store.engine == "postgresql":
+        from purgatory_async.cluster import postgres_admin  # noqa: PLC0415 - as above
+
+        return postgres_admin.sole(store.target, store.name)
+    from purgatory_async.cluster import redis_admin  # noqa: PLC0415 - as above
+
+    return redis_admin.sole(store.target, store.name)

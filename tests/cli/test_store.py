@@ -237,9 +237,9 @@ def test_grants_are_enough_for_a_worker_and_no_more(cli):
 
 async def sql(url, *statements):
     """Run statements as a role."""
-    from purgatory_async.durable.checkpoints.engines import postgres  # noqa: PLC0415 - needs an extra
+    from purgatory_async.cluster.postgres_admin import connected  # noqa: PLC0415 - needs an extra
 
-    async with postgres(parsed(url)) as connection:
+    async with connected(parsed(url).target) as connection:
         for statement in statements:
             await connection.execute(statement)
 

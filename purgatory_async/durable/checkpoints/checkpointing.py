@@ -20,11 +20,10 @@ import msgspec
 
 from purgatory_async.clock import monotonic
 from purgatory_async.cluster import Log, LogError
-from purgatory_async.durable.checkpoints.engines import sole
 from purgatory_async.durable.checkpoints.loading import folded, pieces
 from purgatory_async.durable.fold.codec import encode
 from purgatory_async.durable.fold.entries import Tick
-from purgatory_async.durable.urls import Store, Sync, opened, parsed
+from purgatory_async.durable.urls import Store, Sync, opened, parsed, sole
 
 __all__ = ["KEEP", "STORE_VARIABLE", "Saved", "checkpoint", "save"]
 

@@ -13,10 +13,9 @@ from msgspec import Raw, json
 from purgatory_async.cluster import LogDamaged, LogError, LogUnavailable
 from purgatory_async.durable.checkpoints import checkpointing
 from purgatory_async.durable.checkpoints.checkpointing import STORE_VARIABLE, Saved, checkpoint, save
-from purgatory_async.durable.checkpoints.engines import exists, sole
 from purgatory_async.durable.checkpoints.loading import folded
 from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
-from purgatory_async.durable.urls import opened, parsed
+from purgatory_async.durable.urls import exists, opened, parsed, sole
 from tests.cluster.reading import read, saved
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
 from tests.cluster.servers import by_engine

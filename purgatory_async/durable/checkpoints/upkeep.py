@@ -1,14 +1,18 @@
-"""The level of a log: the version of its entries, which every worker must know before it is raised."""
+"""What is changed of a log from outside: its level, and its epoch after a backup was restored."""
 
-from contextlib import closing
+import os
+from contextlib import closing, suppress
+from typing import NamedTuple
 
-from purgatory_async.cluster import Log
+from purgatory_async.cluster import Log, SqliteLog
+from purgatory_async.cluster.server_log import ServerLog
 from purgatory_async.durable.checkpoints.loading import fold_until, folded
 from purgatory_async.durable.fold import fold as folding
 from purgatory_async.durable.fold.codec import encode
 from purgatory_async.durable.fold.entries import SetLevel
+from purgatory_async.durable.urls import Store, opened
 
-__all__ = ["raise_level"]
+__all__ = ["Restored", "mark_restored", "raise_level"]
 
 
 async def raise_level(log: Log, level: int) -> int:
@@ -34,3 +38,27 @@ async def raise_level(log: Log, level: int) -> int:
             appended = await log.append([encode(SetLevel(level=level))])
             await fold_until(log, fold, appended.first)
     return before
+
+
+class Restored(NamedTuple):
+    """The epoch that a store has now, and the newest position of what was restored."""
+
+    epoch: str
+    position: int
+
+
+async def mark_restored(store: Store) -> Restored:
+    """Give a log another epoch; readers then get a gap for every place from before. No worker must run.
+
+    The lock file of SQLite may remember more than the backup has; that is forgotten.
+
+    Raises:
+        LogDamaged: What was restored is no log.
+        LogError: The engine is away, or refuses.
+    """
+    if store.engine == "sqlite":
+        with suppress(FileNotFoundError):
+            os.truncate(f"{store.target}.lock", 0)
+    async with opened(store) as (log, head):
+        assert isinstance(log, SqliteLog | ServerLog), f"{log!r} must be one of a URL"
+        return Restored(await log.change_epoch(), head.position)

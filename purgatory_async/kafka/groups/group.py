@@ -8,16 +8,14 @@ Only `Group.join` and `Group.sync` wait; all else is synchronous.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from purgatory_async import OperationCancelled, Outcome, Purgatory, PurgatoryFull
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.group_room import GroupRoom
-from purgatory_async.kafka.groups.joining import Joined, JoinedMember, JoinRequest
+from purgatory_async.kafka.groups.joining import Joined, JoinRequest
 from purgatory_async.kafka.groups.members import Member, MemberIdRequiredError
 from purgatory_async.kafka.groups.membership import SETTLED, Membership
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
-from purgatory_async.kafka.groups.sessions import Session
 from purgatory_async.kafka.groups.state import GroupState
 
 __all__ = ["Group", "Synced"]
@@ -94,12 +92,8 @@ class Group(Membership):
     async def _join_anew(self, request: JoinRequest) -> Joined:
         """Join as a member that the group does not have."""
         known = request.member_id in self.members.pending
-        if not known and self.members.known >= self._max_members:
-            raise ProtocolError(
-                ErrorCode.group_max_size_reached,
-                f"the group {self.id!r} must have at most {self._max_members} members; "
-                "let consumers leave, or raise max_members",
-            )
+        if not known:
+            self._check_size()
         if not known and request.returns_with_id and request.instance_id is None:
             raise MemberIdRequiredError(self._give_id(request))
         member_id = request.member_id or self.members.new_id(request.instance_id or request.client_id)
@@ -114,47 +108,12 @@ class Group(Membership):
                 self._remove(member)
         return place
 
-    def _give_id(self, request: JoinRequest) -> str:
-        member_id = self.members.new_id(request.client_id)
-        session = Session(
-            self._rebalance.timer, request.session_timeout_s, partial(self._forget_pending, member_id)
-        )
-        try:
-            self.members.give(member_id, session)
-        except ProtocolError:
-            session.end()
-            raise
-        self._expect()
-        return member_id
-
-    def _admit(self, member_id: str, request: JoinRequest) -> Member:
-        member = Member(
-            id=member_id,
-            instance_id=request.instance_id,
-            client_id=request.client_id,
-            client_host=request.client_host,
-            protocols=request.protocols,
-            rebalance_timeout_s=request.rebalance_s,
-            session=Session(self._rebalance.timer, request.session_timeout_s, lambda: self._remove(member)),
-        )
-        try:
-            self.members.add(member)
-        except ProtocolError:
-            member.session.end()
-            raise
-        self.members.take_back(member_id)
-        self.protocol_type = request.protocol_type
-        return member
-
     def _replace(self, former: Member, request: JoinRequest) -> Joined | None:
         """Let a static member's instance join anew; return its place if the generation can go on as it is."""
-        former_id, leader_id = former.id, self.leader_id
+        leader_id = self.leader_id
         changes = self.state is not GroupState.STABLE or not _same(former.protocols, request.protocols)
         self._update(former, request)  # first, as it may be refused
-        self._join.release(former_id)
-        self.members.rename(former, self.members.new_id(former.instance_id or ""))
-        if leader_id == former_id:
-            self.leader_id = former.id
+        self._rename(former)
         if changes:
             self._begin_rebalance()
             return None
@@ -163,11 +122,6 @@ class Group(Membership):
             return self._place_of(former, skip_assignment=former.id == self.leader_id)
         # An older client must not take itself for the leader, or it would assign anew.
         return self._place_of(former, leader_id=leader_id)
-
-    def _update(self, member: Member, request: JoinRequest) -> None:
-        self.members.update(member, request.protocols, request.rebalance_s)
-        member.client_id, member.client_host = request.client_id, request.client_host
-        member.session.timeout_s = request.session_timeout_s
 
     async def _held(self, member: Member, member_id: str) -> Joined:
         try:
@@ -182,26 +136,6 @@ class Group(Membership):
             ) from full
         self.members.find(member_id, member.instance_id)
         return self._place_of(member)
-
-    def _place_of(
-        self, member: Member, *, leader_id: str | None = None, skip_assignment: bool = False
-    ) -> Joined:
-        leader_id = self.leader_id if leader_id is None else leader_id
-        members: tuple[JoinedMember, ...] = ()
-        if member.id == leader_id:
-            members = tuple(
-                JoinedMember(each.id, each.instance_id, each.protocols.get(self.protocol_name, b""))
-                for each in self.members
-            )
-        return Joined(
-            member_id=member.id,
-            generation=self.generation,
-            protocol_type=self.protocol_type,
-            protocol_name=self.protocol_name,
-            leader_id=leader_id,
-            members=members,
-            skip_assignment=skip_assignment,
-        )
 
     # Syncing, staying and leaving.
 

@@ -1,17 +1,21 @@
-"""The membership state machine of a group: which members there are, and the rebalances between generations.
+"""The membership state machine of a group: which members come and go, and the rebalances between generations.
 
 `TRANSITIONS` says which state may follow which. All state changes are synchronous, and complete before any held
 request goes on.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from purgatory_async import Purgatory
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.delayed_join import DelayedJoin
 from purgatory_async.kafka.groups.delayed_sync import DelayedSync
 from purgatory_async.kafka.groups.group_room import GroupRoom
+from purgatory_async.kafka.groups.joining import Joined, JoinedMember, JoinRequest
 from purgatory_async.kafka.groups.members import Member, Members
+from purgatory_async.kafka.groups.sessions import Session
 from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
 
 __all__ = ["SETTLED", "Membership"]
@@ -111,6 +115,86 @@ class Membership:
         self.members.assign(assignments)
         self._enter(GroupState.STABLE)
         self._rebalance.check_and_complete(self._sync_key)
+
+    def _place_of(
+        self, member: Member, *, leader_id: str | None = None, skip_assignment: bool = False
+    ) -> Joined:
+        """A member's place in the generation. O(1); O(members) for the leader."""
+        leader_id = self.leader_id if leader_id is None else leader_id
+        members: tuple[JoinedMember, ...] = ()
+        if member.id == leader_id:
+            members = tuple(
+                JoinedMember(each.id, each.instance_id, each.protocols.get(self.protocol_name, b""))
+                for each in self.members
+            )
+        return Joined(
+            member_id=member.id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            leader_id=leader_id,
+            members=members,
+            skip_assignment=skip_assignment,
+        )
+
+    # Members that come.
+
+    def _check_size(self) -> None:
+        """Refuse one more member than the group may have."""
+        if self.members.known >= self._max_members:
+            raise ProtocolError(
+                ErrorCode.group_max_size_reached,
+                f"the group {self.id!r} must have at most {self._max_members} members; "
+                "let consumers leave, or raise max_members",
+            )
+
+    def _give_id(self, request: JoinRequest) -> str:
+        """Give an id to a new member, kept for a session; a rebalance waits for it."""
+        member_id = self.members.new_id(request.client_id)
+        session = Session(
+            self._rebalance.timer, request.session_timeout_s, partial(self._forget_pending, member_id)
+        )
+        try:
+            self.members.give(member_id, session)
+        except ProtocolError:
+            session.end()
+            raise
+        self._expect()
+        return member_id
+
+    def _admit(self, member_id: str, request: JoinRequest) -> Member:
+        """Take a member that joins for the first time."""
+        member = Member(
+            id=member_id,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            protocols=request.protocols,
+            rebalance_timeout_s=request.rebalance_s,
+            session=Session(self._rebalance.timer, request.session_timeout_s, lambda: self._remove(member)),
+        )
+        try:
+            self.members.add(member)
+        except ProtocolError:
+            member.session.end()
+            raise
+        self.members.take_back(member_id)
+        self.protocol_type = request.protocol_type
+        return member
+
+    def _update(self, member: Member, request: JoinRequest) -> None:
+        """Take what a member says of itself when it joins again."""
+        self.members.update(member, request.protocols, request.rebalance_s)
+        member.client_id, member.client_host = request.client_id, request.client_host
+        member.session.timeout_s = request.session_timeout_s
+
+    def _rename(self, member: Member) -> None:
+        """Give a static member whose instance joins anew another id, and end the wait under the former one."""
+        former_id = member.id
+        self._join.release(former_id)
+        self.members.rename(member, self.members.new_id(member.instance_id or ""))
+        if self.leader_id == former_id:
+            self.leader_id = member.id
 
     # Members that go.
 

@@ -6,16 +6,14 @@ checked.
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from itertools import count
-from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
 
 from purgatory_async import Observer, Purgatory, Timer
 from purgatory_async.kafka.absent import Absences
-from purgatory_async.kafka.configs.overrides import Overrides
-from purgatory_async.kafka.delayed_produce import PartitionStatus
+from purgatory_async.kafka.controller import Controller
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.finder import Finder
 from purgatory_async.kafka.groups.coordinator import Coordinator
@@ -52,6 +50,7 @@ class Node:
         groups: The groups that this broker coordinates.
         absences: What clients asked for in vain.
         cluster: What this broker knows of the others.
+        controller: Changes topics, if this broker is the controller.
         finder: Finds records by time.
         addresses: Host and port of every broker, by its number.
         ask_for_topic: Has the controller create a topic.
@@ -98,6 +97,7 @@ class Node:
         )
         self.topics.on_added.append(self._end_fetches_for)
         self.cluster: Final = Cluster(id, self.topics, drop=self._drop_topic, moved=self.changed)
+        self.controller: Final = Controller(self.topics, self.cluster, self._drop_topic)
         self.finder: Final = Finder()
         self.addresses: dict[int, tuple[str, int]] = {}
         self.ask_for_topic: Callable[[str], None] = _ask_no_other
@@ -163,73 +163,14 @@ class Node:
         """
         if name in self.topics or not self.settings.auto_create:
             return self.topics.find(name)
-        if self.cluster.controller == self.id:
-            return self.create_topic(name)
+        if self.controller.is_here:
+            return self.controller.create(name)
         self.topics.check_new(name)
         self.ask_for_topic(name)
         raise ProtocolError(
             ErrorCode.leader_not_available,
             f"topic {name!r} must exist, and is being created by broker {self.cluster.controller}; ask again",
         )
-
-    def create_topic(
-        self,
-        name: str,
-        placement: Sequence[Sequence[int]] | None = None,
-        configs: Overrides = MappingProxyType({}),
-    ) -> Topic:
-        """Create a topic as the controller, and tell the other brokers; see `Topics.create`.
-
-        Raises:
-            ProtocolError: As `Topics.create`, or not_controller.
-        """
-        self._check_controller()
-        topic = self.topics.create(name, placement, configs)
-        self.cluster.tell(topic)
-        return topic
-
-    def alterable(self, name: str) -> Topic:
-        """Find a topic to alter as the controller.
-
-        Raises:
-            ProtocolError: As `Topics.find`; not_controller, or invalid_topic_exception for the brokers' own.
-        """
-        self._check_controller()
-        topic = self.topics.find(name)
-        if topic.internal:
-            raise ProtocolError(
-                ErrorCode.invalid_topic_exception, f"a topic of the brokers must stay as it is, got {name!r}"
-            )
-        return topic
-
-    def enlarge_topic(self, topic: Topic, placement: Sequence[Sequence[int]]) -> None:
-        """Add partitions to an `alterable` topic, placed after those that it has, and tell the other brokers."""
-        self.topics.enlarge(topic, [*(part.replicas for part in topic.partitions), *placement])
-        self.cluster.tell(topic)
-
-    def configure_topics(self, configs: Mapping[Topic, Overrides]) -> None:
-        """Replace what `alterable` topics are given themselves, and tell the other brokers of all at once."""
-        for topic, overrides in configs.items():
-            self.topics.configure(topic, overrides)
-        self.cluster.tell(*configs)
-
-    def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic and the offsets committed for it as the controller, and tell the other brokers.
-
-        Requests that wait for its partitions end with unknown_topic_or_partition.
-
-        Raises:
-            ProtocolError: not_controller, or invalid_topic_exception for the brokers' own.
-        """
-        self._drop_topic(self.alterable(topic.name))
-        self.cluster.tell_deleted(topic)
-
-    def told_others(self) -> PartitionStatus | None:
-        """What to wait for until the brokers in sync know of all topics created and deleted; None if they do."""
-        told = self.cluster.told
-        if told is None or told.high_watermark >= told.log.end:
-            return None
-        return PartitionStatus(told, told.log.end, told.log.end)
 
     def followed(self, partition: Partition, replica: int, offset: int, start: int) -> None:
         """Take a follower's fetch of a partition that this broker leads; see `Partition.follow`.
@@ -300,13 +241,6 @@ class Node:
             purgatory.close()
         if self._owns_timer:
             self.timer.close()
-
-    def _check_controller(self) -> None:
-        if self.id != self.cluster.controller:
-            raise ProtocolError(
-                ErrorCode.not_controller,
-                f"topics must be created and deleted by broker {self.cluster.controller}, got {self.id}",
-            )
 
     def _end_fetches_for(self, topic: Topic) -> None:
         """Answer followers that asked for a topic before this broker knew it; they ask again."""

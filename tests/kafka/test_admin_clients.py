@@ -184,7 +184,7 @@ async def delivered(configs: dict[str, str]):
     """What librdkafka reports of a record without a key, to a topic with these configs."""
     async with Broker() as broker:
         broker.node.now_ms = lambda: 1_700_000_000_000
-        broker.node.create_topic("t", [(0,)], configs)
+        broker.node.controller.create("t", [(0,)], configs)
         reports = []
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.address, "compression.type": "zstd"})
         producer.produce("t", b"v", timestamp=1_000, on_delivery=lambda *report: reports.append(report))

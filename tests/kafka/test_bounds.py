@@ -93,7 +93,7 @@ async def test_offsets_of_all_groups_have_one_bound(bounded, manual_clock):
     assert await commit(desk, "g0", *[""] * 50) == [refused] * 50, "entries count without metadata too"
     assert await commit(desk, "g0", "n") == [ErrorCode.none]
     assert await commit(desk, "g4", "n" * 1_500) == [ErrorCode.none], "what was replaced is free again"
-    desk.node.delete_topic(desk.node.topics.find("t"))
+    desk.node.controller.delete(desk.node.topics.find("t"))
     await sweep(manual_clock)
     assert room.used_bytes == 0
 
@@ -158,7 +158,7 @@ async def test_records_above_the_bound_are_refused_until_deleted(bounded):
     desk = bounded(max_bytes=1_000)
     assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
     assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.kafka_storage_error
-    desk.node.delete_topic(desk.node.topics.find("t"))
+    desk.node.controller.delete(desk.node.topics.find("t"))
     desk.node.topics.create("t", [(0,)])
     assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
 

@@ -245,7 +245,7 @@ async def test_a_consumer_reads_through_a_deletion_of_its_topic(broker):
         polling = asyncio.ensure_future(asyncio.to_thread(consumer.poll, PATIENCE_S))
         while not broker.node.fetch.pending:  # noqa: ASYNC110 - the client is not ours
             await asyncio.sleep(0.01)
-        broker.node.delete_topic(topic)
+        broker.node.controller.delete(topic)
         assert broker.node.fetch.pending == 0
         await run(produce_confluent, broker.address, "t", "none")
         message = await polling

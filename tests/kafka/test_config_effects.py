@@ -59,7 +59,7 @@ async def test_too_few_replicas_for_the_topic_are_refused(desk):
 
 
 async def test_replicas_lost_after_the_append_are_told(replicated):
-    replicated.node.configure_topics({replicated.node.topics.find("r"): {"min.insync.replicas": "2"}})
+    replicated.node.controller.configure({replicated.node.topics.find("r"): {"min.insync.replicas": "2"}})
     led = replicated.node.topics.partition("r", 0)
     held = replicated.begin(PRODUCE, 9, **produced("r", batch()))
     await settle()
@@ -160,7 +160,7 @@ async def test_a_topic_deleted_while_records_are_looked_at(desk):
     many = batch(*[b"v"] * 3_000, keys=[b"k"] * 3_000)
     asking = desk.begin(PRODUCE, 9, **produced("u", many))
     await asyncio.sleep(0)
-    desk.node.delete_topic(desk.node.topics.find("u"))
+    desk.node.controller.delete(desk.node.topics.find("u"))
     answer = (await asking).responses[0].partition_responses[0]
     assert answer.error_code is ErrorCode.unknown_topic_or_partition
 

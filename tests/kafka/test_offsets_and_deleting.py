@@ -108,7 +108,7 @@ async def test_a_time_in_a_topic_deleted_meanwhile_is_refused(desk):
     await desk.produce("t", batch(b"a", b"b", at_ms=[1_000, 2_000]))
     asked = asyncio.create_task(offset(desk, 2_000))
     await asyncio.sleep(0)
-    desk.node.delete_topic(desk.node.topics.find("t"))
+    desk.node.controller.delete(desk.node.topics.find("t"))
     assert await asked is ErrorCode.unknown_topic_or_partition
 
 

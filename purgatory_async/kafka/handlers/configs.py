@@ -125,7 +125,7 @@ def _altering(
                 results.append({**answer, "error_code": ErrorCode.none, "error_message": None})
         if request.validate_only or not altered:
             return {"responses": results}
-        node.configure_topics(altered)
+        node.controller.configure(altered)
         return once_told(node, _TOLD_S, "responses", results)
 
     return handle
@@ -145,7 +145,7 @@ def _alterable(node: Node, wanted: Any, *, twice: bool) -> Topic:
         )
     if wanted.resource_type != Resource.TOPIC:
         raise _no_such_resource(wanted.resource_type)
-    return node.alterable(name)
+    return node.controller.alterable(name)
 
 
 async def _passed_on(node: Node, request: Any, key: int, version: int) -> Answer:

@@ -34,12 +34,12 @@ def _enlarged(
 ) -> dict[str, Any]:
     try:
         check_once(wanted.name, twice=twice)
-        topic = node.alterable(wanted.name)
+        topic = node.controller.alterable(wanted.name)
         more = _more(topic, wanted.count)
         allowance.use(more, ErrorCode.policy_violation)
         placement = _placement(node, topic, wanted.assignments, more)
         if not check_only:
-            node.enlarge_topic(topic, placement)
+            node.controller.enlarge(topic, placement)
     except ProtocolError as error:
         return {"name": wanted.name, "error_code": error.code, "error_message": str(error)}
     return {"name": wanted.name, "error_code": ErrorCode.none, "error_message": None}

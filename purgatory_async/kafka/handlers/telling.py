@@ -23,7 +23,7 @@ def once_told(
         results: One for each thing asked for, with its error.
     """
     done = any(result["error_code"] is ErrorCode.none for result in results)
-    status = node.told_others() if done else None
+    status = node.controller.told_others() if done else None
     return {name: results} if status is None else _told(node, timeout, name, results, status)
 
 

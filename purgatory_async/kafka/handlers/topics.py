@@ -50,7 +50,7 @@ def _created(
         allowance.claim(wanted.name)
         configs = checked((each.name, each.value) for each in wanted.configs)
         if not check_only:
-            answer["topic_id"] = node.create_topic(wanted.name, placement, configs).id
+            answer["topic_id"] = node.controller.create(wanted.name, placement, configs).id
     except ProtocolError as error:
         return {**answer, "error_code": error.code, "error_message": str(error)}
     return {
@@ -104,7 +104,7 @@ async def _delete_topics(node: Node, request: Any, _: Client) -> Answer:
 def _deleted(node: Node, name: str | None, topic_id: Any) -> dict[str, Any]:
     try:
         topic = _named(node, name, topic_id)
-        node.delete_topic(topic)
+        node.controller.delete(topic)
     except ProtocolError as error:
         return {
             "name": name or None,

@@ -1,30 +1,26 @@
 """The broker as a test drives it."""
 
 import socket
-from asyncio import get_running_loop
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from math import inf
 from typing import Any, Final
 
-from purgatory_async import Purgatory, Timer
+from purgatory_async import Timer
 from purgatory_async.clock import Clock, describe
-from purgatory_async.kafka.api import Answer, Api
-from purgatory_async.kafka.broker import Broker
-from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.configs.overrides import checked
 from purgatory_async.kafka.groups.offsets import TopicPartition
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.taking import check_records
+from purgatory_async.kafka.testing.interception import InterceptedBroker, until
 from purgatory_async.kafka.testing.records import Headers, Record, read_records, write_batch
-from purgatory_async.kafka.testing.refusals import Refusal, api_key, error_code, refused
 
-__all__ = ["KafkaBroker", "until"]
+__all__ = ["KafkaBroker"]
 
 _EVERYTHING: Final = 1 << 62
 
 
-class KafkaBroker(Broker):
+class KafkaBroker(InterceptedBroker):
     """A `Broker` for tests: groups form without delay, and a test can write, read and disturb.
 
     What starts a disturbance takes effect at once, and returns a context manager that ends it.
@@ -51,17 +47,12 @@ class KafkaBroker(Broker):
         settings.setdefault("idle_timeout", inf)  # clients live in real time, and the clock may jump
         super().__init__(timer=timer, **settings)
         self._own_timer: Final = timer
-        # In real time, as clients are. Keys: "came" or "held", and the api's number.
-        self._requests: Final = Purgatory("requests of a test")
-        self._held: Final = set[int]()
-        self._refusals: Final[list[Refusal]] = []
         self._ports: Final = ExitStack()  # kept while it is stopped
 
     async def __aexit__(self, *raised: object) -> None:
         """Close, as `Broker` does."""
         await super().__aexit__(*raised)
         self._ports.close()
-        self._requests.close()
         if self._own_timer is not None:
             self._own_timer.close()
 
@@ -205,53 +196,6 @@ class KafkaBroker(Broker):
             found.resume()
             self.node.changed(found)
 
-    def hold(self, api: str) -> ExitStack:
-        """Leave requests of an api unanswered until `release` or the end of a ``with`` block, then serve them.
-
-        A connection's requests are answered in order, so a held one also holds those behind it.
-
-        Args:
-            api: A name of Kafka's protocol, such as ``Produce``.
-
-        Raises:
-            ValueError: The broker has no such api.
-        """
-        self._held.add(api_key(api))
-        return until(self.release, api)
-
-    def release(self, api: str) -> None:
-        """Serve the requests that were held.
-
-        Raises:
-            ValueError: The broker has no such api.
-        """
-        key = api_key(api)
-        self._held.discard(key)
-        self._requests.check_and_complete(("held", key))
-
-    def fail_next(self, api: str, error: str, *, times: int = 1) -> Refusal:
-        """Refuse the next requests of an api; they have no effect.
-
-        A request whose answer has room for no error is served: metadata without a topic, a produce with acks=0.
-
-        Args:
-            api: A name of Kafka's protocol, such as ``Produce``.
-            error: Likewise, such as ``NOT_LEADER_OR_FOLLOWER``.
-            times: How many requests.
-
-        Returns:
-            The refusal, whose ``left`` counts down to 0.
-
-        Raises:
-            ValueError: A name is unknown, or ``times`` is less than 1.
-        """
-        api_key(api)
-        if times < 1:
-            raise ValueError(f"times must be at least 1, got {times}")
-        refusal = Refusal(api, error_code(error), times)
-        self._refusals.append(refusal)
-        return refusal
-
     def expire_session(self, group: str, *member_ids: str) -> tuple[str, ...]:
         """Expire the sessions of these members of a group, or of all: as if they had been silent for too long.
 
@@ -268,62 +212,7 @@ class KafkaBroker(Broker):
             )
         return self.node.groups.expire_sessions(group, *member_ids)
 
-    # What arrives.
-
-    async def next_request(self, api: str, *, timeout: float = 10.0) -> Any:
-        """Wait until the next request of an api, from any client, is answered or waits to be.
-
-        Args:
-            api: A name of Kafka's protocol, such as ``JoinGroup``.
-            timeout: Seconds of real time.
-
-        Returns:
-            The request, as kio's entity.
-
-        Raises:
-            ValueError: The broker has no such api.
-            OperationExpired: None came in time.
-        """
-        return await self._requests.wait(("came", api_key(api)), timeout=timeout)
-
-    def answer(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
-        """Serve a request, unless the test holds or refuses it."""
-        # Soon: the test resumes once the request waits, or is answered.
-        get_running_loop().call_soon(self._requests.complete_for_key, ("came", api.key), request)
-        return (
-            self._hold(api, request, client) if api.key in self._held else self._serve(api, request, client)
-        )
-
-    async def _hold(self, api: Api, request: Any, client: Client) -> Answer:
-        await self._requests.wait(("held", api.key), until=lambda: api.key not in self._held)
-        return await _settled(self._serve(api, request, client))
-
-    def _serve(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
-        refusal = next((each for each in self._refusals if each.left and api_key(each.api) == api.key), None)
-        if refusal is None:
-            return super().answer(api, request, client)
-        refusal.left -= 1  # before it waits for anything: another connection may ask meanwhile
-        return self._refuse(refusal, api, request, client)
-
-    async def _refuse(self, refusal: Refusal, api: Api, request: Any, client: Client) -> Answer:
-        answer = await refused(self.node, api, request, client, refusal.error)
-        if answer is None:
-            refusal.left += 1
-            return await _settled(super().answer(api, request, client))
-        return answer
-
     def _partitions(self, topic: str, partition: int | None) -> tuple[Partition, ...]:
         if partition is None:
             return self.node.topics.find(topic).partitions
         return (self.node.topics.partition(topic, partition),)
-
-
-def until(end: Callable[..., object], *arguments: object) -> ExitStack:
-    """Make a context manager that calls ``end(*arguments)`` at its end."""
-    stack = ExitStack()
-    stack.callback(end, *arguments)
-    return stack
-
-
-async def _settled(answer: Answer | Awaitable[Answer]) -> Answer:
-    return await answer if isinstance(answer, Awaitable) else answer

@@ -10,7 +10,8 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from purgatory_async.clock import Cancellable, Clock
 from purgatory_async.kafka.groups.offsets import TopicPartition
-from purgatory_async.kafka.testing.broker import KafkaBroker, until
+from purgatory_async.kafka.testing.broker import KafkaBroker
+from purgatory_async.kafka.testing.interception import until
 from purgatory_async.kafka.testing.records import Headers, Record
 from purgatory_async.kafka.testing.refusals import Refusal
 

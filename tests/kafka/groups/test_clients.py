@@ -150,7 +150,7 @@ async def test_partitions_added_while_consuming_are_read(client):
         node.topics.create("t")
         one, two = await start(), await start()
         await until(lambda: one.assigned and two.assigned)
-        node.enlarge_topic(node.topics.find("t"), [(0,)] * (PARTITIONS - 2))
+        node.controller.enlarge(node.topics.find("t"), [(0,)] * (PARTITIONS - 2))
         await until(lambda: shared(one, two))
         await produce(broker, *"abcd")
         await until(lambda: sorted(one.values + two.values) == [*"abcd"])

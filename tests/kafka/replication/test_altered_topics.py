@@ -45,7 +45,7 @@ def configs(desks, topic: str = "t"):
 
 async def topic_of_two(desks):
     """Topic ``t``: broker 0 leads partition 0, broker 1 the other."""
-    desks[0].node.create_topic("t", [(0, 1), (1, 2)])
+    desks[0].node.controller.create("t", [(0, 1), (1, 2)])
     await desks.settle()
 
 
@@ -129,7 +129,7 @@ async def test_a_new_partition_ends_the_fetch_that_lacks_it(desks):
     held = asyncio.ensure_future(desks.fetch(0, 2, waits=True))
     await settle()
     assert not held.done()
-    desks[0].node.enlarge_topic(desks[0].node.topics.find("t"), [(2, 0)])
+    desks[0].node.controller.enlarge(desks[0].node.topics.find("t"), [(2, 0)])
     await settle()
     assert held.done(), "the leader holds a fetch that does not name the new partition"
     with pytest.raises(EOFError):
@@ -140,8 +140,8 @@ async def test_a_new_partition_ends_the_fetch_that_lacks_it(desks):
 async def test_a_restarted_broker_has_configs_and_partitions(desks, number):
     await topic_of_two(desks)
     node = desks[0].node
-    node.configure_topics({node.topics.find("t"): CONFIGS})
-    node.enlarge_topic(node.topics.find("t"), [(2, 0)])
+    node.controller.configure({node.topics.find("t"): CONFIGS})
+    node.controller.enlarge(node.topics.find("t"), [(2, 0)])
     await desks.settle()
     leader = desks.partition(0, "t", 2).leader
     await desks[leader].produce("t", batch(b"a"), partition=2, acks=1)
@@ -156,7 +156,7 @@ async def test_a_restarted_broker_has_configs_and_partitions(desks, number):
 async def test_the_most_partitions_are_taken_back(desks):
     """A follower that was away when the topic was enlarged does not know of it."""
     await topic_of_two(desks)
-    desks[0].node.enlarge_topic(desks[0].node.topics.find("t"), [(2, 0)])
+    desks[0].node.controller.enlarge(desks[0].node.topics.find("t"), [(2, 0)])
     await desks.fetch(1, 0)
     await desks.restart(0, 1, 2)
     await desks.settle()
@@ -167,7 +167,7 @@ async def test_what_was_told_of_configs_does_not_grow_for_ever(desks):
     await topic_of_two(desks)
     node = desks[0].node
     for number in range(2_000):
-        node.configure_topics({node.topics.find("t"): {"retention.ms": str(number)}})
+        node.controller.configure({node.topics.find("t"): {"retention.ms": str(number)}})
     assert node.cluster.told.log.size_bytes < 1 << 18
     await desks.settle()
     assert configs(desks) == [{"retention.ms": "1999"}] * 3

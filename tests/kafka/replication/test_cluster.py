@@ -66,19 +66,19 @@ async def test_creating_times_out_when_a_broker_does_not_hear(desks, manual_cloc
 
 
 async def test_names_collide_on_every_broker(desks):
-    topic = desks[0].node.create_topic("x.1")
+    topic = desks[0].node.controller.create("x.1")
     await desks.settle()
     for number in range(3):
         (found,) = (await desks[number].ask(METADATA, 12, topics=[{"name": "x_1"}])).topics
         assert found.error_code is ErrorCode.invalid_topic_exception
-    desks[0].node.delete_topic(topic)
+    desks[0].node.controller.delete(topic)
     await desks.settle()
     (found,) = (await desks[1].ask(METADATA, 12, topics=[{"name": "x_1"}])).topics
     assert found.error_code is ErrorCode.leader_not_available  # the controller is asked for it
 
 
 async def test_deleting_reaches_all_brokers(desks):
-    desks[0].node.create_topic("t")
+    desks[0].node.controller.create("t")
     await desks.settle()
     held = desks[0].begin(DELETE_TOPICS, 5, topic_names=["t"], timeout=1_000)
     await settle()
@@ -88,7 +88,7 @@ async def test_deleting_reaches_all_brokers(desks):
 
 
 async def test_only_the_controller_creates_and_deletes(desks):
-    desks[0].node.create_topic("t")
+    desks[0].node.controller.create("t")
     await desks.settle()
     created = await desks[1].ask(CREATE_TOPICS, 7, topics=[wanted("u")], timeout=1_000)
     deleted = await desks[1].ask(DELETE_TOPICS, 5, topic_names=["t"], timeout=1_000)
@@ -110,17 +110,17 @@ async def test_a_topic_asked_of_another_is_created_by_the_controller(desks):
 
 
 async def test_a_controller_that_restarted_has_no_topics_nor_has_any(desks):
-    desks[0].node.create_topic("t")
+    desks[0].node.controller.create("t")
     await desks.settle()
     desks.start(0)
-    desks[0].node.create_topic("u")
+    desks[0].node.controller.create("u")
     await desks.settle()
     for number in range(3):
         assert {topic.name for topic in desks[number].node.topics} == {INTERNAL, "u"}
 
 
 async def test_a_broker_that_restarted_learns_all_topics(desks):
-    desks[0].node.create_topic("t")
+    desks[0].node.controller.create("t")
     await desks.settle()
     desks.start(2)
     await desks.settle()
@@ -131,9 +131,9 @@ async def test_what_was_told_does_not_grow_for_ever(desks):
     told = desks[0].node.cluster.told
     for number in range(2_000):
         name = f"t{number}"
-        desks[0].node.create_topic(name)
+        desks[0].node.controller.create(name)
         if number < 1_990:
-            desks[0].node.delete_topic(desks[0].node.topics.find(name))
+            desks[0].node.controller.delete(desks[0].node.topics.find(name))
     assert told.log.end > 3_000
     assert told.log.size_bytes < 1 << 18
     await desks.settle()
@@ -141,7 +141,7 @@ async def test_what_was_told_does_not_grow_for_ever(desks):
 
 
 async def test_metadata_name_the_leader_replicas_and_in_sync_of_others(desks):
-    desks[0].node.create_topic("t", [(1, 2)])
+    desks[0].node.controller.create("t", [(1, 2)])
     await desks.settle()
     for number in range(3):
         (part,) = await described(desks[number], "t")
@@ -150,7 +150,7 @@ async def test_metadata_name_the_leader_replicas_and_in_sync_of_others(desks):
 
 
 async def test_clients_are_told_of_a_leader_out_of_reach(desks):
-    desks[0].node.create_topic("t", [(1, 2), (2, 0)])
+    desks[0].node.controller.create("t", [(1, 2), (2, 0)])
     await desks.settle()
     desks[0].node.cluster.reachable.discard(1)
     away, present = await described(desks[0], "t")
@@ -200,7 +200,7 @@ async def test_brokers_never_give_two_producers_one_number(desks):
 
 async def test_one_broker_alone_tells_nothing(manual_clock):
     alone = Desk(manual_clock)
-    alone.node.create_topic("t")
+    alone.node.controller.create("t")
     assert alone.node.cluster.told is None
-    assert alone.node.told_others() is None
+    assert alone.node.controller.told_others() is None
     alone.node.close()

@@ -33,7 +33,7 @@ async def assert_replicated(desks):
 async def test_a_new_topic_ends_the_fetch_that_lacks_it(desks):
     await desks.settle()
     held = await held_fetch(desks, 2, 1)
-    desks[0].node.create_topic("t", [(1, 2)])
+    desks[0].node.controller.create("t", [(1, 2)])
     await desks.fetch(1, 0)
     await desks.fetch(2, 0)
     await settle()
@@ -46,7 +46,7 @@ async def test_a_new_topic_ends_the_fetch_that_lacks_it(desks):
 async def test_a_topic_of_other_brokers_ends_no_fetch(desks):
     await desks.settle()
     held = await held_fetch(desks, 2, 1)
-    desks[0].node.create_topic("t", [(0, 2), (2, 1), (1, 0)])
+    desks[0].node.controller.create("t", [(0, 2), (2, 1), (1, 0)])
     await desks.fetch(2, 0)
     await settle()
     assert not held.done()
@@ -57,7 +57,7 @@ async def test_a_fetch_after_one_that_was_ended_is_answered(desks):
     """Or a follower that learns of topics without a pause would never hear from its leader."""
     await desks.settle()
     held = await held_fetch(desks, 2, 1)
-    desks[0].node.create_topic("t", [(1, 2)])
+    desks[0].node.controller.create("t", [(1, 2)])
     await desks.fetch(1, 0)
     await desks.fetch(2, 0)
     await settle()
@@ -71,7 +71,7 @@ async def test_a_fetch_after_one_that_was_ended_is_answered(desks):
 
 async def test_a_leader_that_learns_of_its_topic_answers_at_once(desks):
     await desks.settle()
-    desks[0].node.create_topic("t", [(1, 2)])
+    desks[0].node.controller.create("t", [(1, 2)])
     await desks.fetch(2, 0)
     held = await held_fetch(desks, 2, 1)
     await desks.fetch(1, 0)

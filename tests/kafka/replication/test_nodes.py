@@ -42,7 +42,7 @@ def available(topic) -> bool:
 async def test_a_config_altered_at_the_other_broker_holds_on_both():
     nodes = {number: ("127.0.0.1", free_port()) for number in range(2)}
     async with Broker(nodes=nodes, id=0) as controller, Broker(nodes=nodes, id=1) as other:
-        controller.node.create_topic("t", [(0, 1)])
+        controller.node.controller.create("t", [(0, 1)])
         async with PlainClient(SimpleNamespace(host="127.0.0.1", port=other.port)) as client:
             answer = await change(client, ("retention.ms", 0, "5"))
             assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)

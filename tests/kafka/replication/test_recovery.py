@@ -17,7 +17,7 @@ def values_of(desks, number: int, topic: str = "t") -> list[bytes]:
 
 
 async def topic_with(desks, *values: bytes, placement=((0, 1, 2),)) -> None:
-    desks[0].node.create_topic("t", placement)
+    desks[0].node.controller.create("t", placement)
     await desks.settle()
     leader = placement[0][0]
     for value in values:

@@ -30,7 +30,7 @@ def in_sync(desks, number: int) -> tuple[int, ...]:
 @pytest_asyncio.fixture
 async def led(desks):
     """The brokers, with topic ``t``: broker 0 leads its partition."""
-    desks[0].node.create_topic("t", [(0, 1, 2)])
+    desks[0].node.controller.create("t", [(0, 1, 2)])
     await desks.settle()
     return desks
 
@@ -78,7 +78,7 @@ async def test_a_follower_waits_by_topic_too_and_hears_of_its_end(led):
     await settle()
     node = led[0].node
     assert node.fetch.keys == 4  # two partitions and their topics
-    node.delete_topic(node.topics.find("t"))
+    node.controller.delete(node.topics.find("t"))
     await held
     assert "t" not in led[1].node.topics
 
@@ -131,7 +131,7 @@ async def test_a_follower_that_restarted_comes_back_in_sync(led):
 
 
 async def test_followers_drop_what_a_restarted_leader_has_not(desks):
-    desks[0].node.create_topic("t", [(1, 0, 2)])
+    desks[0].node.controller.create("t", [(1, 0, 2)])
     await desks.settle()
     await desks[1].produce("t", batch(b"old"), acks=1)
     await desks.settle()
@@ -156,7 +156,7 @@ async def test_a_follower_with_no_room_rests_and_the_others_go_on(led, manual_cl
 
 
 async def test_a_stranger_may_not_fetch_as_a_follower(desks):
-    desks[0].node.create_topic("t", [(0, 1)])
+    desks[0].node.controller.create("t", [(0, 1)])
     part = await desks[0].fetch("t", 0, max_wait=0, replica_id=2)
     assert part.error_code is ErrorCode.not_leader_or_follower
 
@@ -184,7 +184,7 @@ async def test_a_debugger_reads_from_a_follower_a_consumer_does_not(led):
 async def test_of_many_partitions_each_fetch_takes_the_next_ones(desks, monkeypatch):
     monkeypatch.setattr(replica, "MAX_ASKED", 3)
     monkeypatch.setattr(recovery, "MAX_ASKED", 3)
-    desks[0].node.create_topic("many", [(0, 1)] * 10)
+    desks[0].node.controller.create("many", [(0, 1)] * 10)
     await desks.settle()
     for index in range(10):
         await desks[0].produce("many", batch(b"a"), partition=index, acks=1)

@@ -18,6 +18,7 @@ from purgatory_async import (
     Purgatory,
     PurgatoryClosed,
     PurgatoryFull,
+    Timer,
 )
 from purgatory_async.clock import check_timeout
 from purgatory_async.errors import refuse_again
@@ -63,17 +64,17 @@ class _Arrival(DelayedOperation[Generation[Any]]):
         return self.outcome is None and not self.abandoned
 
 
-class _Window(DelayedOperation[Generation[Any]]):
-    """The time to gather. Unlike a timer's handle, an operation ends when its timer closes.
+class _End(DelayedOperation[Generation[Any]]):
+    """The end of a window. Unlike a timer's handle, an operation ends when its timer closes.
 
     Args:
-        seconds: How long it stays open.
-        ended: Called with the window when it has expired, completed with a generation, or lost its timer.
+        seconds: Until then.
+        ended: Called with this when it has expired, completed with a generation, or lost its timer.
     """
 
     __slots__ = ("ended",)
 
-    def __init__(self, seconds: float, ended: "Callable[[_Window], None]") -> None:
+    def __init__(self, seconds: float, ended: "Callable[[_End], None]") -> None:
         super().__init__(seconds)
         self.ended = ended
 
@@ -83,20 +84,77 @@ class _Window(DelayedOperation[Generation[Any]]):
 
 
 class _TimerWatch:
-    """Ends windows whose timer closes; an operation has no hook for this."""
+    """Reports ends whose timer closes; an operation has no hook for this."""
 
     def notify(self, event: Event) -> None:
-        """End the event's window."""
+        """Call the event's ``ended``."""
         if (
             isinstance(event, OperationEnded)
             and event.outcome is Outcome.CLOSED
-            and isinstance(event.operation, _Window)
+            and isinstance(event.operation, _End)
         ):
             event.operation.ended(event.operation)
 
 
 _TIMER_WATCH: Final = _TimerWatch()
 _WINDOW_KEYS: Final = ("window",)
+
+
+class _Window:
+    """The time in which members gather; open while it has an end.
+
+    Args:
+        timer: Runs it.
+        timeout: As for `Barrier`.
+        initial_delay: As for `Barrier`.
+    """
+
+    __slots__ = ("_ends", "_newest", "_opened", "_timer", "end", "initial_delay", "timeout")
+
+    def __init__(self, timer: Timer, timeout: float | None, initial_delay: float) -> None:
+        self.timeout = timeout
+        self.initial_delay = initial_delay
+        self.end: _End | None = None
+        self._opened = self._newest = 0.0  # when it opened, and when its last newcomer arrived
+        self._timer = timer
+        self._ends = Purgatory("barrier", timer=timer, observer=_TIMER_WATCH)
+
+    def arrived(self, ended: Callable[[_End], None]) -> None:
+        """Open with the first newcomer; with an ``initial_delay`` each one moves the end. See `_End` for ``ended``."""
+        self._newest = self._timer.time()
+        if self.end is None:
+            self._opened = self._newest
+        if self.end is None or self.initial_delay:
+            self._set_end(self.timeout, self.initial_delay, ended)
+
+    def set_times(self, timeout: float | None, initial_delay: float) -> None:
+        """Take other times, and move the end if it is open; an error leaves them as they were."""
+        if self.end is not None:
+            self._set_end(timeout, initial_delay, self.end.ended)
+        self.timeout, self.initial_delay = timeout, initial_delay
+
+    def close(self) -> None:
+        """Close without a generation."""
+        if self.end is not None:
+            self.end.cancel()
+            self.end = None
+
+    def _set_end(self, timeout: float | None, initial_delay: float, ended: Callable[[_End], None]) -> None:
+        """End after the time left, in place of the present end."""
+        now = self._timer.time()
+        longest = self._opened - now + (inf if timeout is None else timeout)
+        end = _End(min(longest, self._newest - now + (initial_delay or inf)), ended)
+        former = self.end
+        try:
+            self._ends.try_complete_else_watch(end, _WINDOW_KEYS)
+        except PurgatoryFull:
+            if former is None or former.timeout == inf:
+                raise
+            former.cancel()  # frees the one place in the timer that the new one needs
+            self._ends.try_complete_else_watch(end, _WINDOW_KEYS)
+        if former is not None:
+            former.cancel()
+        self.end = end
 
 
 class Barrier(Generic[M]):
@@ -135,15 +193,10 @@ class Barrier(Generic[M]):
         "_arrivals",
         "_calls",
         "_expected",
-        "_initial_delay",
         "_key",
-        "_newest",
         "_number",
-        "_opened",
         "_purgatory",
-        "_timeout",
         "_window",
-        "_windows",
         "on_release",
     )
 
@@ -161,8 +214,8 @@ class Barrier(Generic[M]):
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         hash(key)
-        self._timeout = check_timeout(timeout)
-        self._initial_delay = check_number("initial_delay", initial_delay, least=0.0)
+        timeout = check_timeout(timeout)
+        initial_delay = check_number("initial_delay", initial_delay, least=0.0)
         if on_release is not None:
             check_function("on_release", on_release)
         self.on_release = on_release
@@ -172,9 +225,7 @@ class Barrier(Generic[M]):
         self._key = key
         self._arrivals: dict[M, _Arrival] = {}
         self._number = 0
-        self._opened = self._newest = 0.0  # when the window opened, and when its last newcomer arrived
-        self._window: _Window | None = None
-        self._windows = Purgatory("barrier", timer=purgatory.timer, observer=_TIMER_WATCH)
+        self._window = _Window(purgatory.timer, timeout, initial_delay)
 
     def __repr__(self) -> str:
         return f"<Barrier {self._key!r} present={len(self._arrivals)} generation={self._number}>"
@@ -202,22 +253,22 @@ class Barrier(Generic[M]):
         An end already past comes on the next loop turn. Setting it raises as the constructor does, and `PurgatoryFull`
         or `PurgatoryClosed` if the timer refuses; then it changes nothing.
         """
-        return self._timeout
+        return self._window.timeout
 
     @timeout.setter
     def timeout(self, timeout: float | None) -> None:
         """Move the end of an open window."""
-        self._set_times(check_timeout(timeout), self._initial_delay)
+        self._window.set_times(check_timeout(timeout), self.initial_delay)
 
     @property
     def initial_delay(self) -> float:
         """How many seconds each newcomer keeps the window open; set like `timeout`."""
-        return self._initial_delay
+        return self._window.initial_delay
 
     @initial_delay.setter
     def initial_delay(self, initial_delay: float) -> None:
         """Move the end of an open window."""
-        self._set_times(self._timeout, check_number("initial_delay", initial_delay, least=0.0))
+        self._window.set_times(self.timeout, check_number("initial_delay", initial_delay, least=0.0))
 
     @property
     def present(self) -> tuple[M, ...]:
@@ -297,14 +348,10 @@ class Barrier(Generic[M]):
         else:
             if not any(other.waits for other in self._arrivals.values()):
                 self._arrivals.clear()  # all waiting members were cancelled
-                self._close_window()
+                self._window.close()
             self._arrivals.pop(member, None)  # cancelled too: it comes last
             self._arrivals[member] = arrival
-            self._newest = self._purgatory.timer.time()
-            if self._window is None:
-                self._opened = self._newest
-            if self._window is None or self._initial_delay:
-                self._open_window(self._timeout, self._initial_delay)
+            self._window.arrived(self._window_ended)
         if self._all_here():
             self._release()
 
@@ -312,48 +359,21 @@ class Barrier(Generic[M]):
         if self._arrivals.get(member) is arrival:
             del self._arrivals[member]
             if not self._arrivals:
-                self._close_window()
+                self._window.close()
 
-    def _set_times(self, timeout: float | None, initial_delay: float) -> None:
-        if self._window is not None:
-            self._open_window(timeout, initial_delay)
-        self._timeout, self._initial_delay = timeout, initial_delay
-
-    def _open_window(self, timeout: float | None, initial_delay: float) -> None:
-        """Open a window for the time left, in place of the current one."""
-        now = self._purgatory.timer.time()
-        longest = self._opened - now + (inf if timeout is None else timeout)
-        window = _Window(min(longest, self._newest - now + (initial_delay or inf)), self._window_ended)
-        former = self._window
-        try:
-            self._windows.try_complete_else_watch(window, _WINDOW_KEYS)
-        except PurgatoryFull:
-            if former is None or former.timeout == inf:
-                raise
-            former.cancel()  # frees the one place in the timer that the new one needs
-            self._windows.try_complete_else_watch(window, _WINDOW_KEYS)
-        if former is not None:
-            former.cancel()
-        self._window = window
-
-    def _close_window(self) -> None:
-        if self._window is not None:
-            self._window.cancel()
-            self._window = None
-
-    def _window_ended(self, window: _Window) -> None:
-        if window.outcome is Outcome.CLOSED:
+    def _window_ended(self, end: _End) -> None:
+        if end.outcome is Outcome.CLOSED:
             self._lose_timer()
             return
-        if window.outcome is Outcome.EXPIRED and window is self._window:
+        if end.outcome is Outcome.EXPIRED and end is self._window.end:
             self._release()
-        if window.result is not None and self.on_release is not None:
-            self._calls.run(self.on_release, self, window.result)
+        if end.result is not None and self.on_release is not None:
+            self._calls.run(self.on_release, self, end.result)
 
     def _lose_timer(self) -> None:
         arrivals = list(self._arrivals.values())
         self._arrivals.clear()
-        self._window = None
+        self._window.end = None
         why = f"the timer was closed under the wait for the other members at {self._key!r}"
         for arrival in arrivals:
             arrival.fail(PurgatoryClosed(why, keys=(self._key,)))
@@ -369,7 +389,7 @@ class Barrier(Generic[M]):
     def _release(self) -> None:
         """Release all waiting members as one generation, unless all have left."""
         here = {member: arrival for member, arrival in self._arrivals.items() if arrival.waits}
-        window, self._window = self._window, None
+        end, self._window.end = self._window.end, None
         self._arrivals.clear()
         if not here:
             return
@@ -383,9 +403,9 @@ class Barrier(Generic[M]):
         for arrival in here.values():
             arrival.generation = generation
             arrival.force_complete(generation)
-        if window is not None:
-            window.result = generation
-            window.force_complete()  # if not expired; its hook calls `on_release` either way
+        if end is not None:
+            end.result = generation
+            end.force_complete()  # if not expired; its hook calls `on_release` either way
 
 
 def _expectation(expect: int | Iterable[M]) -> int | frozenset[M]:

@@ -1,4 +1,4 @@
-"""Arguments that several commands take: durations, and values that are JSON or otherwise text."""
+"""Arguments that several commands take: durations, sizes, and values that are JSON or otherwise text."""
 
 import json
 from math import inf
@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
+from purgatory_async.service.settings.sizes import parse_size
 from purgatory_async.web.durations import MAX_TIMEOUT, parse_duration
 
-__all__ = ["Duration", "json_or_text"]
+__all__ = ["Duration", "Size", "json_or_text"]
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions of click know none
@@ -42,6 +43,23 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions of 
         if not self._least <= seconds <= MAX_TIMEOUT:
             self.fail(f"must be from {self._least:g} to {MAX_TIMEOUT:.0f} seconds, got {value}", param, ctx)
         return seconds
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A size such as ``64MiB``, in bytes; plain numbers are bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it.
+
+        Raises:
+            click.BadParameter: It is no size.
+        """
+        try:
+            return parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def json_or_text(text: str) -> object:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import click
 
-from purgatory_async.cli.arguments import Duration
+from purgatory_async.cli.arguments import Duration, Size
 from purgatory_async.cli.sentence import one_sentence, say
 
 __all__ = ["kafka_command", "run"]
@@ -49,15 +49,15 @@ def _nodes(
 @click.option("--min-insync", type=int, help="Brokers in sync that acks=all needs.  [default: 1]")
 @click.option("--replica-lag", type=Duration(), help="How far behind one is still in sync.  [default: 10s]")
 @click.option("--auto-create/--no-auto-create", default=None, help="Create a topic when it is asked for.")
-@click.option("--max-bytes", type=int, help="Of all records; more are refused.  [default: 1 GiB]")
-@click.option("--max-batch-bytes", type=int, help="Of one batch of records.  [default: 1 MiB]")
-@click.option("--max-frame-bytes", type=int, help="Of one request.  [default: 100 MiB]")
-@click.option("--max-receive-bytes", type=int, help="Of requests not served yet.  [default: 256 MiB]")
+@click.option("--max-bytes", type=Size(), help="Of all records; more are refused.  [default: 1GiB]")
+@click.option("--max-batch-bytes", type=Size(), help="Of one batch of records.  [default: 1MiB]")
+@click.option("--max-frame-bytes", type=Size(), help="Of one request.  [default: 100MiB]")
+@click.option("--max-receive-bytes", type=Size(), help="Of requests not served yet.  [default: 256MiB]")
 @click.option("--max-connections", type=int, help="At once; each holds one request.  [default: 10000]")
 @click.option("--max-partitions", type=int, help="Of all topics.  [default: 10000]")
 @click.option("--max-groups", type=int, help="Of consumers.  [default: 10000]")
 @click.option("--max-members", type=int, help="Of one group.  [default: 10000]")
-@click.option("--max-group-bytes", type=int, help="Of all groups' members and offsets.  [default: 256 MiB]")
+@click.option("--max-group-bytes", type=Size(), help="Of all groups' members and offsets.  [default: 256MiB]")
 @click.option(
     "--idle-timeout",
     type=Duration(endless=True),

@@ -36,6 +36,7 @@ def test_the_help_lists_the_command(capsys):
     ("arguments", "sentence"),
     [
         (["--max-bytes", "0"], "max_bytes must be at least 1, got 0"),
+        (["--max-bytes", "1MB"], "'--max-bytes': a size must follow [0-9]{1,15}(B|KiB|MiB|GiB)?, got '1MB'"),
         (["--max-groups", "0"], "max_groups must be at least 1, got 0"),
         (["--max-members", "0"], "max_members must be at least 1, got 0"),
         (["--host", "0.0.0.0"], "advertised_host must be given with host '0.0.0.0'"),
@@ -47,7 +48,7 @@ def test_the_help_lists_the_command(capsys):
         (["--idle-timeout", "99999d"], "'--idle-timeout': must be from 0 to 3155760000 seconds, got 99999d"),
         (["--port", "65536"], "65536 is not in the range 0<=x<=65535"),
     ],
-    ids=["bound", "groups", "members", "host", "lag", "delay", "idle", "port"],
+    ids=["bound", "size", "groups", "members", "host", "lag", "delay", "idle", "port"],
 )
 def test_a_wrong_option_is_refused_in_one_sentence(capsys, arguments, sentence):
     assert kafka.run(["kafka", "--port", "0", *arguments]) == 2
@@ -66,6 +67,11 @@ def test_a_wrong_option_is_refused_in_one_sentence(capsys, arguments, sentence):
 )
 def test_its_times_are_durations(monkeypatch, option, text, seconds):
     assert given(monkeypatch, f"--{option.replace('_', '-')}", text)[option] == seconds
+
+
+@pytest.mark.parametrize(("text", "size"), [("64MiB", 64 << 20), ("1GiB", 1 << 30), ("512", 512)])
+def test_its_bytes_are_sizes(monkeypatch, text, size):
+    assert given(monkeypatch, "--max-frame-bytes", text)["max_frame_bytes"] == size
 
 
 def test_a_connection_may_be_idle_for_ever(monkeypatch):

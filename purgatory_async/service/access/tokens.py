@@ -20,6 +20,7 @@ from purgatory_async.service.contract.names import MAX_KEY_BYTES, checked_key
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.settings.settings import SettingsError
+from purgatory_async.service.settings.sizes import parse_size
 
 __all__ = ["MAX_TOKENS", "MIN_TOKEN", "TOKEN", "Tokens", "parse_tokens", "read_tokens"]
 
@@ -36,8 +37,6 @@ _COMMENT: Final = re.compile(rb"(?:^|[ \t])#.*")
 _SPACE: Final = re.compile(rb"[ \t]+")
 _NAME: Final = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
 _NUMBER: Final = re.compile(rb"0{0,8}[1-9][0-9]{0,14}")
-_SIZE: Final = re.compile(rb"(0{0,8}[1-9][0-9]{0,14})(B|KiB|MiB|GiB)?")
-_UNITS: Final = {b"B": 1, b"KiB": 1 << 10, b"MiB": 1 << 20, b"GiB": 1 << 30}
 _RATE: Final = re.compile(rb"([1-9][0-9]{0,5})/([sm])")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -216,8 +215,10 @@ def _number(value: bytes) -> int:
 
 
 def _size(value: bytes) -> int:
-    match = _matched(_SIZE, value)
-    return int(match[1]) * _UNITS[match[2] or b"B"]
+    size = parse_size(value.decode("ascii"))
+    if not size:
+        raise ValueError("a size must be at least 1")
+    return size
 
 
 def _rate(value: bytes) -> Rate:

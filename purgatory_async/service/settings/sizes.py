@@ -1,4 +1,4 @@
-"""The grammar of sizes in settings and files: ``[0-9]{1,15}(B|KiB|MiB|GiB)?``; bare digits are bytes.
+"""The grammar of sizes everywhere: ``[0-9]{1,15}(B|KiB|MiB|GiB)?``; bare digits are bytes.
 
 >>> parse_size("64MiB"), parse_size("7"), parse_size("2KiB")
 (67108864, 7, 2048)

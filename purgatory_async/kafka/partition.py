@@ -11,7 +11,8 @@ from purgatory_async.kafka.configs.rules import Rules
 from purgatory_async.kafka.epochs import NO_EPOCH
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.followers import Followers
-from purgatory_async.kafka.segments import Bytes, Room
+from purgatory_async.kafka.room import Room
+from purgatory_async.kafka.segments import Bytes
 from purgatory_async.kafka.unified_log import UnifiedLog
 
 __all__ = ["NO_EPOCH", "Partition"]

@@ -10,47 +10,15 @@ from itertools import chain
 from typing import Final
 
 from purgatory_async.kafka.batches import Batch, place
-from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.room import Room
 
-__all__ = ["Bytes", "Log", "Room"]
+__all__ = ["Bytes", "Log"]
 
 Bytes = bytes | bytearray | memoryview
 
 _SMALLEST_BYTES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20
 _NO_TIME: Final = -(1 << 63)
-
-
-class Room:
-    """Memory that the logs of a broker share.
-
-    Args:
-        max_bytes: Of all records.
-    """
-
-    __slots__ = ("max_bytes", "used_bytes")
-
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes: Final = max_bytes
-        self.used_bytes = 0
-
-    def take(self, size_bytes: int) -> None:
-        """Take memory.
-
-        Raises:
-            ProtocolError: kafka_storage_error, as if a disk were full.
-        """
-        if self.used_bytes + size_bytes > self.max_bytes:
-            raise ProtocolError(
-                ErrorCode.kafka_storage_error,
-                f"records must have at most {self.max_bytes} bytes, got {size_bytes} more than {self.used_bytes}; "
-                "delete records or topics, or raise max_bytes",
-            )
-        self.used_bytes += size_bytes
-
-    def give_back(self, size_bytes: int) -> None:
-        """Return memory."""
-        self.used_bytes -= size_bytes
 
 
 class _Segment:
@@ -254,7 +222,7 @@ class Log:
         while gone < len(self._segments) and self._segments[gone].next_offset <= self.start:
             gone += 1
         del self._segments[:gone]
-        self._room.give_back(before - self.size_bytes)
+        self._room.take(self.size_bytes - before)
 
     def truncate(self, offset: int) -> None:
         """Drop the records from the batch of ``offset`` on; the end is then at most ``offset``. O(batches dropped)."""
@@ -265,13 +233,13 @@ class Log:
             last.cut(bisect_right(last.offsets, offset) - 1)
             if not last.ends:
                 self._segments.pop()
-        self._room.give_back(before - self.size_bytes)
+        self._room.take(self.size_bytes - before)
         self.end = self._segments[-1].next_offset if self._segments else min(self.end, offset)
         self.start = min(self.start, self.end)
 
     def reset(self, offset: int) -> None:
         """Drop all records and begin again at ``offset``. O(segments)."""
-        self._room.give_back(self.size_bytes)
+        self._room.take(-self.size_bytes)
         self._segments.clear()
         self.start = self.end = offset
 

@@ -11,7 +11,7 @@ from purgatory_async.kafka.configs.overrides import Overrides
 from purgatory_async.kafka.configs.rules import Rules, rules_of
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
-from purgatory_async.kafka.segments import Room
+from purgatory_async.kafka.room import Room
 from purgatory_async.kafka.settings import Settings
 
 __all__ = ["Topic", "Topics", "check_apart", "check_name", "unified"]

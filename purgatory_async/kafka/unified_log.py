@@ -10,7 +10,8 @@ from purgatory_async.kafka.batches import NO_TIME, Batch, read_batches, stamped
 from purgatory_async.kafka.epochs import NO_EPOCH, Epochs
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.producers import Producers
-from purgatory_async.kafka.segments import Bytes, Log, Room
+from purgatory_async.kafka.room import Room
+from purgatory_async.kafka.segments import Bytes, Log
 
 __all__ = ["UnifiedLog"]
 

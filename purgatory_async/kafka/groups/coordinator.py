@@ -6,11 +6,11 @@ from typing import Final
 from purgatory_async import Purgatory, TimerHandle
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.group import Group
-from purgatory_async.kafka.groups.group_room import MEMBER_BYTES, GroupRoom
 from purgatory_async.kafka.groups.joining import Joined, JoinRequest
-from purgatory_async.kafka.groups.members import Member, unknown_member
+from purgatory_async.kafka.groups.members import MEMBER_BYTES, Member, unknown_member
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
 from purgatory_async.kafka.groups.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
+from purgatory_async.kafka.room import Room
 
 __all__ = ["Coordinator"]
 
@@ -42,7 +42,12 @@ class Coordinator:
         max_members: int = 10_000,
         max_bytes: int = 256 << 20,
     ) -> None:
-        self.room = GroupRoom(max_bytes)
+        self.room = Room(
+            max_bytes,
+            "groups",
+            "let consumers leave, or raise max_group_bytes",
+            ErrorCode.group_max_size_reached,
+        )
         self._rebalance = rebalance
         self._initial_delay_s = initial_delay_s
         self._min_session_s = min_session_s

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from purgatory_async import OperationCancelled, Outcome, Purgatory, PurgatoryFull
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.groups.group_room import GroupRoom
 from purgatory_async.kafka.groups.joining import Joined, JoinRequest
 from purgatory_async.kafka.groups.members import Member, MemberIdRequiredError
 from purgatory_async.kafka.groups.membership import SETTLED, Membership
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
 from purgatory_async.kafka.groups.state import GroupState
+from purgatory_async.kafka.room import Room
 
 __all__ = ["Group", "Synced"]
 
@@ -40,7 +40,7 @@ class Group(Membership):
         *,
         initial_delay_s: float,
         max_members: int,
-        room: GroupRoom,
+        room: Room,
     ) -> None:
         super().__init__(
             group_id, rebalance, initial_delay_s=initial_delay_s, max_members=max_members, room=room

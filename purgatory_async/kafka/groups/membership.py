@@ -12,11 +12,11 @@ from purgatory_async import Purgatory
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.delayed_join import DelayedJoin
 from purgatory_async.kafka.groups.delayed_sync import DelayedSync
-from purgatory_async.kafka.groups.group_room import GroupRoom
 from purgatory_async.kafka.groups.joining import Joined, JoinedMember, JoinRequest
 from purgatory_async.kafka.groups.members import Member, Members
 from purgatory_async.kafka.groups.sessions import Session
 from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
+from purgatory_async.kafka.room import Room
 
 __all__ = ["SETTLED", "Membership"]
 
@@ -42,7 +42,7 @@ class Membership:
         *,
         initial_delay_s: float,
         max_members: int,
-        room: GroupRoom,
+        room: Room,
     ) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY

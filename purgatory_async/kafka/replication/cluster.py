@@ -13,7 +13,8 @@ from uuid import UUID
 
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.replication.change import Change, InSync, ToldTopic, read_changes
-from purgatory_async.kafka.segments import Bytes, Room
+from purgatory_async.kafka.room import Room
+from purgatory_async.kafka.segments import Bytes
 from purgatory_async.kafka.topics import Topic, Topics
 
 __all__ = ["Cluster"]

@@ -1,52 +1,73 @@
-"""Hypothesis looks for the shortest story that a hand-off and a plain model of it tell differently.
+"""The machine of `HandOff`: beside queues of items, a queue of takers, and those whose task runs in the next pass."""
 
-The loop makes one pass at a time, between the steps of the story, so the model knows what each task has noticed.
-"""
-
-import asyncio
+from functools import partial
 from itertools import count
 
-import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, rule
 
-from purgatory_async import Purgatory, PurgatoryFull, Timer
+from purgatory_async import OperationCancelled, OperationExpired, Purgatory, PurgatoryClosed, PurgatoryFull
 from purgatory_async.patterns import HandOff
-from purgatory_async.testing import ManualClock, assert_clean
+from purgatory_async.testing import assert_clean
+from tests.patterns.stories import Reference, Story, Wait, step
 
 KEYS = "abc"
-keys = st.sampled_from(KEYS)
-wishes = st.lists(keys, min_size=1, max_size=3)
-timeouts = st.sampled_from((None, None, 1, 2))
 
 
-class ModelTaker:
-    """What is known of a taker: where it stands, what it was given, and how it ended."""
+class Queues(Reference):
+    """Who takes what. A taker that was given an item still has to run; cancelled before, it gives it back."""
 
-    def __init__(self, wanted, timeout):
-        self.wanted, self.timeout, self.deadline = wanted, timeout, None
-        self.started = self.cancelled = False
-        self.given = None  # (key, number)
-        self.end = None  # what its task is going to see, if it was not given anything
-        self.got = None  # what its task has seen
-
-
-class Model:
-    """Who takes what: queues of items by key, a queue of takers, and those whose task runs in the next pass."""
-
-    def __init__(self, max_items):
-        self.max_items, self.now = max_items, 0.0
-        self.items = {key: [] for key in KEYS}  # numbers, which are the items, too: the smallest comes first
-        self.waiting, self.ready = [], []
+    def __init__(self, max_items) -> None:
+        super().__init__()
+        self.max_items = max_items
+        self.items: dict[str, list[int]] = {key: [] for key in KEYS}  # the smallest number comes first
+        self.waiting: list[Wait] = []
+        self.given: dict[Wait, tuple[str, int]] = {}
         self.returned = 0
+        self.closed = False
+
+    @property
+    def kept(self) -> int:
+        return sum(map(len, self.items.values()))
+
+    def start(self, wait) -> None:
+        if wait.end == "cancelled":
+            return
+        wait.end = self.picked(wait)
+        if wait.end is None and self.closed:
+            wait.end = PurgatoryClosed
+        elif wait.end is None:
+            wait.deadline = None if wait.timeout is None else self.now + wait.timeout
+            self.waiting.append(wait)
+
+    def cancel(self, wait) -> bool:
+        """Its task keeps its turn in the next pass, in which it gives back what it was given."""
+        wait.end = "cancelled"
+        waited = wait in self.waiting
+        if waited:
+            self.waiting.remove(wait)
+        return waited
+
+    def resume(self, wait) -> None:
+        key, number = self.given.pop(wait)
+        if wait.end == "cancelled":
+            self.returned += 1
+            self.items[key] = sorted([number, *self.items[key]])
+            self.offer(key)
+
+    def picked(self, wait):
+        key = next((key for key in wait.wanted if self.items[key]), None)
+        return None if key is None else (key, self.items[key].pop(0))
+
+    def offer(self, key) -> bool:
+        """Give the first item of a key to the oldest taker, who will see it in the next pass."""
+        for wait in self.waiting:
+            if key in wait.wanted:
+                wait.end = self.given[wait] = (key, self.items[key].pop(0))
+                self.waiting.remove(wait)
+                self.next_pass(wait, partial(self.resume, wait))
+                return True
+        return False
 
     def put(self, key, number):
         self.items[key].append(number)
@@ -54,227 +75,125 @@ class Model:
             return True
         if self.max_items is not None and self.kept > self.max_items:
             self.items[key].remove(number)
-            return "PurgatoryFull"
+            return PurgatoryFull
         return False
 
-    def put_back(self, key, number):
+    def put_back(self, key, number) -> bool:
         self.items[key].insert(0, number)
         return self.offer(key)
 
-    @property
-    def kept(self):
-        return sum(map(len, self.items.values()))
+    def end(self, waits, end) -> None:
+        for wait in waits:
+            wait.end = end
+            self.waiting.remove(wait)
 
-    def offer(self, key):
-        """The first item of a key goes to the oldest taker, who will see it in the next pass."""
-        for taker in self.waiting:
-            if key in taker.wanted:
-                taker.given = (key, self.items[key].pop(0))
-                self.wake(taker)
-                return True
-        return False
+    def send_away(self, key) -> None:
+        self.end([wait for wait in self.waiting if key in wait.wanted], OperationCancelled)
 
-    def wake(self, taker):
-        self.waiting.remove(taker)
-        self.ready.append(taker)
-
-    def take(self, wanted, timeout):
-        taker = ModelTaker(wanted, timeout)
-        self.ready.append(taker)
-        return taker
-
-    def cancel(self, taker):
-        taker.cancelled = taker.got is None
-        if taker in self.waiting:
-            self.wake(taker)
-
-    def send_away(self, key):
-        self.end([taker for taker in self.waiting if key in taker.wanted], "OperationCancelled")
-
-    def advance(self, seconds):
-        self.now += seconds
-        due = [taker for taker in self.waiting if taker.deadline is not None and taker.deadline <= self.now]
-        self.end(sorted(due, key=lambda taker: taker.deadline), "OperationExpired")
-
-    def end(self, takers, end):
-        for taker in takers:
-            taker.end = end
-            self.wake(taker)
+    def pass_time(self, seconds) -> None:
+        super().pass_time(seconds)
+        due = [wait for wait in self.waiting if wait.deadline is not None and wait.deadline <= self.now]
+        self.end(due, OperationExpired)
 
     def clear(self):
         kept = sorted((number, key) for key, numbers in self.items.items() for number in numbers)
         self.items = {key: [] for key in KEYS}
         return [(key, number) for number, key in kept]
 
-    def make_pass(self):
-        stepping, self.ready = self.ready, []
-        for taker in stepping:
-            self.step(taker)
 
-    def step(self, taker):
-        if taker.cancelled:
-            taker.got = "CancelledError"
-            if taker.given:
-                self.returned += 1
-                key, number = taker.given
-                self.items[key] = sorted([number, *self.items[key]])
-                self.offer(key)
-        elif taker.started:
-            taker.got = taker.given or taker.end
-        else:
-            self.start(taker)
-
-    def start(self, taker):
-        taker.started = True
-        for key in taker.wanted:
-            if self.items[key]:
-                taker.got = (key, self.items[key].pop(0))
-                return
-        taker.deadline = None if taker.timeout is None else self.now + taker.timeout
-        self.waiting.append(taker)
+keys = st.sampled_from(KEYS)
+wishes = st.lists(keys, min_size=1, max_size=3)
+timeouts = st.sampled_from((None, None, 1, 2))
+takes = step("take", wishes, timeouts)
+puts = step("put", keys)
+STEPS = (
+    *[takes] * 2,
+    *[puts] * 2,
+    step("put_back", keys),
+    step("cancel", st.integers(0, 20)),
+    step("put_and_cancel_who_got_it", keys),
+    step("send_away", keys),
+    step("pass_time", st.sampled_from((0, 0.5, 1, 2))),
+    *[step("turn")] * 2,
+    step("clear"),
+)
 
 
-class Taker:
-    """A task that takes one item."""
-
-    def __init__(self, loop, jobs, wanted, timeout):
-        self.task = loop.create_task(jobs.take(*wanted, timeout=timeout))
-
-    @property
-    def got(self):
-        """The pair, or the name of the exception; None while it waits."""
-        if not self.task.done():
-            return None
-        if self.task.cancelled():
-            return "CancelledError"
-        ended = self.task.exception()
-        return type(ended).__name__ if ended else self.task.result()
-
-
-class HandOffMachine(RuleBasedStateMachine):
-    """What can be done to a hand-off and its takers."""
-
-    new_loop: staticmethod
+class HandOffMachine(Story):
+    last_words = (("close",), ("turn",), ("clear",))
 
     @initialize(max_items=st.sampled_from((None, None, 1, 2, 3)))
-    def begin(self, max_items):
-        self.loop = self.new_loop()
-        self.clock = ManualClock()
-        self.purgatory = Purgatory(timer=Timer(clock=self.clock))
-        self.jobs = HandOff(self.purgatory, max_items=max_items)
-        self.model = Model(max_items)
-        self.takers = []  # pairs, the latest last: the real one and the model's
+    def begin(self, max_items) -> None:
+        self.purgatory = Purgatory(timer=self.begin_on(Queues(max_items)))
+        self.jobs: HandOff[str, int] = HandOff(self.purgatory, max_items=max_items)
         self.numbers, self.numbers_before = count(), count(-1, -1)
-        self.accepted, self.cleared = [], []
+        self.accepted: list[tuple[str, int]] = []
+        self.out: list[object] = []
 
-    @rule(key=keys)
-    def put(self, key):
+    @rule(steps=st.lists(st.one_of(*STEPS), max_size=8))
+    def one_turn(self, steps) -> None:
+        self.play(*steps)
+
+    @rule(wishes=st.lists(wishes, min_size=1, max_size=3), timeout=timeouts)
+    def some_come_and_wait(self, wishes, timeout) -> None:
+        self.play(*[("take", wanted, timeout) for wanted in wishes])
+
+    def take(self, wanted, timeout) -> None:
+        self.begin_wait(Wait(tuple(wanted), timeout), self.jobs.take(*wanted, timeout=timeout))
+
+    def put(self, key) -> None:
         number = next(self.numbers)
+        answer: object
         try:
             answer = self.jobs.put(key, number)
         except PurgatoryFull:
-            answer = "PurgatoryFull"
+            answer = PurgatoryFull
         else:
             self.accepted.append((key, number))
-        assert answer == self.model.put(key, number)
+        assert answer == self.reference.put(key, number)
 
-    @rule(key=keys)
-    def put_back(self, key):
+    def put_back(self, key) -> None:
         number = next(self.numbers_before)
         self.accepted.append((key, number))
-        assert self.jobs.put_back(key, number) is self.model.put_back(key, number)
+        assert self.jobs.put_back(key, number) is self.reference.put_back(key, number)
 
-    @rule(wanted=wishes, timeout=timeouts)
-    def take(self, wanted, timeout):
-        real = Taker(self.loop, self.jobs, wanted, timeout)
-        self.takers.append((real, self.model.take(wanted, timeout)))
-
-    @rule(wishes=st.lists(wishes, min_size=1, max_size=3), timeout=timeouts)
-    def come_and_wait(self, wishes, timeout):
-        for wanted in wishes:
-            self.take(wanted, timeout)
-        self.let_the_loop_run(1)
-
-    @precondition(lambda self: self.staying())
-    @rule(which=st.integers(0, 20))
-    def cancel(self, which):
-        staying = self.staying()
-        self.cancel_pair(*staying[which % len(staying)])
-
-    @rule(key=keys)
-    def put_and_cancel_whoever_got_it(self, key):
+    def put_and_cancel_who_got_it(self, key) -> None:
         self.put(key)
-        for real, model in self.staying():
-            if model.given in self.accepted[-1:]:
-                self.cancel_pair(real, model)
+        for task, wait in self.tasks.items():
+            if wait in self.reference.given and wait.end in self.accepted[-1:]:
+                task.cancel()
+                self.reference.cancel(wait)
 
-    def staying(self):
-        """The takers who have not left, oldest first."""
-        return [pair for pair in self.takers if pair[1].got is None]
-
-    def cancel_pair(self, real, model):
-        real.task.cancel()
-        self.model.cancel(model)
-
-    @rule(key=keys)
-    def send_takers_away(self, key):
+    def send_away(self, key) -> None:
         self.purgatory.cancel_for_key(key)
-        self.model.send_away(key)
+        self.reference.send_away(key)
 
-    @rule(seconds=st.sampled_from((0, 0.5, 1, 2)))
-    def let_time_pass(self, seconds):
-        self.clock.advance(seconds)
-        self.model.advance(seconds)
-
-    @rule(passes=st.integers(1, 3))
-    def let_the_loop_run(self, passes):
-        for _ in range(passes):
-            self.loop.stop()
-            self.loop.run_forever()  # stopped before, it makes one pass
-            self.model.make_pass()
-
-    @rule()
-    def clear(self):
+    def clear(self) -> None:
         cleared = self.jobs.clear()
-        assert cleared == self.model.clear()
-        self.cleared += cleared
+        assert cleared == self.reference.clear()
+        self.out += cleared
 
-    @invariant()
-    def everybody_got_what_was_due(self):
-        if hasattr(self, "model"):
-            assert (len(self.jobs), self.jobs.returned) == (self.model.kept, self.model.returned)
-            assert [real.got for real, _ in self.takers] == [model.got for _, model in self.takers]
-
-    def teardown(self):
-        if hasattr(self, "model"):
-            try:
-                self.loop.run_until_complete(self.end())
-            finally:
-                self.loop.close()
-
-    async def end(self):
-        """Cancel all takers, and check that every item is in one place."""
+    def close(self) -> None:
         self.purgatory.close()
-        await asyncio.gather(*[real.task for real, _ in self.takers], return_exceptions=True)
-        assert_clean(self.purgatory)
-        got = [real.got for real, _ in self.takers if type(real.got) is tuple]
-        assert sorted(got + self.cleared + self.jobs.clear()) == sorted(self.accepted)
+        self.reference.end(list(self.reference.waiting), PurgatoryClosed)
+        self.reference.closed = True
+
+    def look(self) -> None:
+        reference = self.reference
+        assert (len(self.jobs), self.jobs.returned) == (reference.kept, reference.returned)
+
+    def compare(self) -> None:
+        super().compare()
+        self.out += [wait.end for wait in self.tasks.values() if type(wait.end) is tuple]
+
+    def teardown(self) -> None:
+        super().teardown()
+        if self.loop is not None:
+            assert_clean(self.purgatory)
+            assert sorted(self.out + self.jobs.clear()) == sorted(self.accepted), (
+                "an item is lost, or there twice"
+            )
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
-def machine(request):
-    """The machine on a kind of loop."""
-    return type(
-        "Machine",
-        (HandOffMachine,),
-        {"new_loop": staticmethod(pytest.importorskip(request.param).new_event_loop)},
-    )
-
-
-def test_no_short_story_differs_from_the_model(machine):
-    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=30))
-
-
-@pytest.mark.slow
-def test_no_longer_story_differs_from_the_model(machine):
-    run_state_machine_as_test(machine, settings=settings(max_examples=600, stateful_step_count=50))
+def test_no_story_differs_from_the_reference(tell) -> None:
+    tell(HandOffMachine)

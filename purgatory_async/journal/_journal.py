@@ -3,41 +3,22 @@
 import datetime as dt
 import logging
 import os
-import platform
-import re
-import secrets
 from collections.abc import Callable
-from itertools import compress, count
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from purgatory_async import Purgatory, Timer
-from purgatory_async.clock import MAX_TIMEOUT, as_number
-from purgatory_async.errors import as_integer, check_callback, check_result
+from purgatory_async.errors import check_callback, check_result
 from purgatory_async.events import Event, KeySignalled
-from purgatory_async.journal._alarms import REASONS, Alarms, Usage, WhenFull, guarded
-from purgatory_async.journal._encoder import Encoder, Sample, WallTime
-from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync, WriterThread
-from purgatory_async.journal.ages import Ages
-from purgatory_async.journal.retention import Retention
-from purgatory_async.journal.segments import (
-    RUN_FORMAT,
-    DirectoryLock,
-    JournalError,
-    Sealer,
-    Segment,
-    SegmentFile,
-    list_segments,
-)
+from purgatory_async.journal._alarms import Usage, WhenFull, guarded
+from purgatory_async.journal._encoder import Sample
+from purgatory_async.journal._run import Bounds, Run
+from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync
+from purgatory_async.journal.segments import JournalError
 
 __all__ = ["Journal", "WhenFull"]
 
 SAMPLE_NS: Final = 1_000_000_000
-MIN_BUFFERED: Final = 1_000
-MIN_SEGMENT_BYTES: Final = 4_096
-_KEEP: Final = "None, a timedelta or a number of seconds"
-_NODE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LOG: Final = logging.getLogger("purgatory_async.journal")
 
 
@@ -107,21 +88,15 @@ class Journal:
         for name, function in (("weigh", weigh), ("on_trouble", on_trouble)):
             if function is not None:
                 check_callback(name, function)
-        max_buffered = _check_at_least("max_buffered", max_buffered, MIN_BUFFERED)
-        segment_bytes = _check_at_least("segment_bytes", segment_bytes, MIN_SEGMENT_BYTES)
-        if keep_bytes is not None:
-            keep_bytes = _check_at_least("keep_bytes", keep_bytes, 2 * segment_bytes)
-        keep_ns = None if keep is None else _keep_ns(keep)
+        bounds = Bounds.of(max_buffered, segment_bytes, keep, keep_bytes)
         self.directory: Final = Path(directory)
         self.sync: Final = Sync(sync)
         self.when_full: Final = WhenFull(when_full)
-        self.run_id: Final = f"{dt.datetime.now(dt.UTC):{RUN_FORMAT}}-{secrets.token_hex(3)}"
-        self.node: Final = _NODE.sub("-", platform.node() if node is None else node) or "node"
         self.closed = False
         self._timer = timer
         self._queue = timer.queue
         self._weigh = weigh
-        self._limit: Final = max_buffered
+        self._limit: Final = bounds.buffered
         self._purgatory: Purgatory | None = None
         self._sample_due_ns = 0
         self._noted = 0  # records given to the writer thread, which alone counts those it has released
@@ -129,87 +104,25 @@ class Journal:
         self._dropped = 0
         self._buffer = Buffer()
         self._process_id = os.getpid()
-        self._lock = DirectoryLock(self.directory)
-        try:
-            self._open(segment_bytes, keep_ns, keep_bytes, _LOG.warning if on_trouble is None else on_trouble)
-        except OSError as error:
-            self._lock.release()
-            raise JournalError(f"cannot keep a journal in {self.directory}: {error.strerror}") from None
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def _open(
-        self,
-        segment_bytes: int,
-        keep_ns: int | None,
-        keep_bytes: int | None,
-        on_trouble: Callable[[str], None],
-    ) -> None:
-        """Begin the first segment, and queue the segments of earlier runs for sealing."""
-        tell = guarded(on_trouble)
-        self._sealer = Sealer(self.directory, tell)
-        for segment in list_segments(self.directory):
-            if segment.live:
-                self._sealer.add(segment)
-        self._numbers = count(1)
-        self._wall = WallTime(self._timer.time_ns)
-        self._encoder = self._make_encoder()
-        self._alarms = Alarms(
+        self._run: Final = Run(
             self.directory,
-            limit=self._limit,
-            segment_bytes=segment_bytes,
-            when_full=self.when_full,
-            promises=self.sync is Sync.ALWAYS,
-            tell=tell,
-        )
-        self._due_at = self._alarms.due_at
-        self._retention = Retention(
-            self.directory,
-            Ages(self.directory, self.run_id, self._now_ns, tell),
-            now_ns=self._now_ns,
-            keep_ns=keep_ns,
-            keep_bytes=keep_bytes,
-            on_trouble=tell,
-        )
-        self._writer_thread = WriterThread(
+            bounds,
             self._buffer,
-            self._encoder,
-            self._next_segment_file,
+            noted=lambda: self._noted,
+            timer=timer,
+            node=node,
             sync=self.sync,
-            segment_bytes=segment_bytes,
-            sealer=self._sealer,
-            retention=self._retention,
-            alarms=self._alarms,
-            buffered=lambda: self.buffered,
-            on_trouble=tell,
+            when_full=self.when_full,
+            tell=guarded(_LOG.warning if on_trouble is None else on_trouble),
         )
-        self._writer_thread.start()
-
-    def _now_ns(self) -> int:
-        return self._timer.time_ns() + self._encoder.wall_ns
+        self.run_id: Final = self._run.id
+        self.node: Final = self._run.node
+        self._writer_thread: Final = self._run.writer_thread
+        self._due_at = self._run.alarms.due_at
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else self._writer_thread.trouble or "writing"
         return f"<Journal {str(self.directory)!r} {state} buffered={self.buffered} dropped={self.dropped}>"
-
-    def _make_encoder(self) -> Encoder:
-        tick_ns = round(self._timer.tick * 1e9)
-        now_ns = self._timer.time_ns()
-        return Encoder(
-            self.run_id,
-            self.node,
-            # Rounded down to a tick, so recorded deadlines are multiples of the tick, as in the timer.
-            origin_ns=now_ns - now_ns % tick_ns,
-            wall_ns=self._wall.offset_ns(),
-            tick_ns=tick_ns,
-            queue=self._queue,
-        )
-
-    def _next_segment_file(self) -> SegmentFile:
-        # The wall clock may have been set since the last segment.
-        self._encoder.wall_ns = self._wall.offset_ns()
-        return SegmentFile(Segment.named(self.directory, self.run_id, self.node, next(self._numbers)))
 
     # On the loop.
 
@@ -241,7 +154,7 @@ class Journal:
     def _make_room(self) -> bool:
         """Warn once, count a dropped event or append the pending `Gap`; returns whether the buffer has room."""
         if not self.closed and self.buffered >= self._due_at:
-            self._alarms.rise(self.buffered)
+            self._run.alarms.rise(self.buffered)
         if self.closed or self.buffered >= self._limit:
             self._gap += 1
             self._dropped += 1
@@ -327,18 +240,7 @@ class Journal:
     @property
     def usage(self) -> Usage:
         """What it uses of its buffer and its disk. O(1)."""
-        alarms = self._alarms
-        present = (self._writer_thread.trouble is not None, alarms.behind, alarms.low)
-        return Usage(
-            buffered=self.buffered,
-            max_buffered=self._limit,
-            dropped=self.dropped,
-            bytes=self._retention.bytes,
-            free_bytes=alarms.free_bytes,
-            disk_bytes=alarms.disk_bytes,
-            removed=self._retention.removed,
-            warnings=tuple(compress(REASONS, present)),
-        )
+        return self._run.usage(buffered=self.buffered, max_buffered=self._limit, dropped=self.dropped)
 
     # The end.
 
@@ -359,33 +261,10 @@ class Journal:
             self._gap = 0
         if self._purgatory is not None:
             self._sample(self._timer.time_ns())
-        self._writer_thread.stop()
-        self._sealer.finish()
-        self._lock.release()
+        self._run.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
-
-
-def _check_at_least(name: str, value: int, least: int) -> int:
-    value = as_integer(name, value, f"an integer of at least {least}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    return value
-
-
-def _keep_ns(keep: float | dt.timedelta) -> int:
-    seconds = keep.total_seconds() if isinstance(keep, dt.timedelta) else as_number("keep", keep, _KEEP)
-    if not 0 < seconds <= MAX_TIMEOUT:
-        raise ValueError(
-            f"keep must be above 0 and at most {MAX_TIMEOUT:.0f} seconds (100 years), got {keep!r}"
-        )
-    return round(seconds * 1_000_000_000)

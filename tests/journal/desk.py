@@ -100,7 +100,7 @@ class Disk:
                 disk.touch(disk.on_sync)
                 super().sync()
 
-        monkeypatch.setattr("purgatory_async.journal._journal.SegmentFile", SeizedSegmentFile)
+        monkeypatch.setattr("purgatory_async.journal._run.SegmentFile", SeizedSegmentFile)
         return self
 
 

@@ -126,7 +126,7 @@ def test_ends_that_are_dropped_leave_nothing_in_memory(stalled):
     stalled.let_go()
     stalled.desk.signal("after")
     stalled.desk.close()
-    assert stalled.journal._encoder._entered == {}
+    assert stalled.journal._run._encoder._entered == {}
 
 
 def test_records_give_way_by_default(stalled):

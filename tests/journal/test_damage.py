@@ -26,7 +26,7 @@ def written(tmp_path_factory):
             desk.signal(f"order:{number}")
     desk.purgatory.close()
     until(lambda: desk.journal._writer_thread.settled)
-    for _ in range(RECORDS - desk.journal._encoder.seq - 1):  # the last is a sample
+    for _ in range(RECORDS - desk.journal._run._encoder.seq - 1):  # the last is a sample
         desk.signal("Tür")
     records = desk.close()
     (path,) = directory.glob("*.jsonl")

@@ -127,7 +127,7 @@ def test_a_start_that_fails_lets_the_directory_go(tmp_path, monkeypatch):
         raise RuntimeError("no thread")
 
     with monkeypatch.context() as patched:
-        patched.setattr("purgatory_async.journal._journal.WriterThread.start", fail)
+        patched.setattr("purgatory_async.journal._run.WriterThread.start", fail)
         with pytest.raises(RuntimeError, match="no thread"):
             open_journal(tmp_path)
     open_journal(tmp_path).close()

@@ -122,7 +122,7 @@ def test_without_a_listener_trouble_goes_to_the_logger(tmp_path, disk, caplog):
 
 def test_a_full_segment_goes_on_while_no_other_can_be_made(tmp_path, disk, monkeypatch):
     desk = Desk(tmp_path, sync=Sync.ALWAYS, segment_bytes=4096)
-    opening = desk.journal._next_segment_file
+    opening = desk.journal._run._next_segment_file
     monkeypatch.setattr(desk.journal._writer_thread, "_open_segment", FULL)
     for number in range(60):
         desk.signal(f"{number:0200}")

@@ -35,10 +35,10 @@ def settle(desk):
     """Let the writer thread write everything, and look once more at what there is."""
     until(lambda: not desk.journal.buffered)
     looks = []
-    look = desk.journal._retention.look
-    desk.journal._retention.look = lambda *segments: (look(*segments), looks.append(1))
+    look = desk.journal._run._retention.look
+    desk.journal._run._retention.look = lambda *segments: (look(*segments), looks.append(1))
     until(lambda: len(looks) > 2)
-    desk.journal._retention.look = look
+    desk.journal._run._retention.look = look
 
 
 def day(desk, number):

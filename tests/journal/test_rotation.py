@@ -257,7 +257,7 @@ def test_a_segment_that_cannot_be_sealed_stays_with_a_report(filled, tmp_path):
     segment, records = filled
     (tmp_path / f".{segment.parquet.name}").mkdir()
     desk = Desk(tmp_path / "other")
-    desk.journal._sealer.add(segment)
+    desk.journal._run._sealer.add(segment)
     desk.journal._writer_thread.wake()
     until(lambda: desk.messages)
     assert f"was not turned into Parquet: {segment.path} stays as it is" in desk.messages[0]

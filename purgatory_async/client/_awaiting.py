@@ -1,37 +1,22 @@
 """The client for coroutines."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import closing, suppress
-from typing import Any, Self, TypeVar
+from contextlib import suppress
+from typing import Any, Self
 
 import anyio
 import httpx
 
 from purgatory_async.client._awaiting_queues import QueueCalls
-from purgatory_async.client._events import EVENTS, EventReader
 from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
 from purgatory_async.client._queue_verbs import QueueVerbs
+from purgatory_async.client._sessions import AsyncSession
 from purgatory_async.client._signals import AsyncSignals
-from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
-from purgatory_async.client._transport import (
-    LIMITS,
-    TRANSPORT_ERRORS,
-    as_response,
-    base_url_of,
-    headers_for,
-    lost_by,
-    naming,
-    proxy_of,
-    stream_timeout,
-    timeout_for,
-    unix_socket_of,
-)
+from purgatory_async.client._talk import Policy
 from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.errors import refuse_number
 
 __all__ = ["AsyncClient"]
-
-T = TypeVar("T")
 
 
 class AsyncClient(QueueCalls):
@@ -46,22 +31,12 @@ class AsyncClient(QueueCalls):
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
     ) -> None:
-        path = unix_socket_of(address)
-        self._proxy = proxy_of(address) if transport is None else None
-        if transport is None and self._proxy is None:  # httpx would ask a proxy of the environment
-            transport = httpx.AsyncHTTPTransport(uds=path, limits=LIMITS)
-        self._http = httpx.AsyncClient(
-            base_url=base_url_of(address),
-            headers=headers_for(token),
-            transport=transport,
-            proxy=self._proxy,
-            limits=LIMITS,
-        )
-        self._verbs = QueueVerbs(policy or Policy())
-        self._sleep = sleep
+        policy = policy or Policy()
+        self._verbs = QueueVerbs(policy)
+        self._session = AsyncSession(address, token=token, policy=policy, transport=transport, sleep=sleep)
 
     def __repr__(self) -> str:
-        return f"<AsyncClient of {self._http.base_url}>"
+        return f"<AsyncClient of {self._session.url}>"
 
     async def submit(
         self,
@@ -144,24 +119,9 @@ class AsyncClient(QueueCalls):
         """Iterate over the signals of keys as they come, each once. See `Client.signals`."""
         return AsyncSignals(self._run, self._verbs, keys, prefixes, since)
 
-    async def events(self, after: str | None = None) -> AsyncIterator[Event]:
+    def events(self, after: str | None = None) -> AsyncIterator[Event]:
         """Read life-cycle events as they happen, without end. See `Client.events`."""
-        reader = EventReader(after, self._verbs.policy)
-        with naming(self._proxy):
-            while True:
-                try:
-                    async with self._http.stream(
-                        "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
-                    ) as response:
-                        body = b"" if response.is_success else await response.aread()
-                        reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
-                        async for text in response.aiter_text():
-                            for event in reader.feed(text):
-                                yield event
-                    reader.lost("it ended")
-                except TRANSPORT_ERRORS as error:
-                    reader.lost(str(error) or type(error).__name__)
-                await self._sleep(reader.pause())
+        return self._session.events(after)
 
     async def drain(self) -> None:
         """Make the service refuse new waits. See `Client.drain`."""
@@ -173,37 +133,10 @@ class AsyncClient(QueueCalls):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._session.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
-
-    async def _run(self, talk: Talk[T]) -> T:
-        with naming(self._proxy), closing(talk):
-            answer: Response | Lost | None = None
-            while True:
-                try:
-                    step = talk.send(answer)
-                except StopIteration as end:  # only here: a transport may raise one too
-                    result: T = end.value
-                    return result
-                if isinstance(step, Pause):
-                    await self._sleep(step.seconds)
-                    answer = None
-                    continue
-                try:
-                    answer = as_response(
-                        await self._http.request(
-                            step.method,
-                            step.path,
-                            params=step.query or None,
-                            json=step.body,
-                            headers=dict(step.headers),
-                            timeout=timeout_for(step, self._verbs.policy),
-                        )
-                    )
-                except TRANSPORT_ERRORS as error:
-                    answer = lost_by(error)

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
 from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
+from purgatory_async.client._sessions import AsyncSession
 from purgatory_async.client._talk import Talk
 from purgatory_async.client.values import UNSET
 
@@ -17,6 +18,7 @@ class QueueCalls:
     """Base of `AsyncClient`."""
 
     _verbs: QueueVerbs
+    _session: AsyncSession
 
     async def put(self, queue: str, item: object, *, delay: float | None = None) -> bool:
         """Put an item, any JSON, into a queue. See `Client.put`."""
@@ -116,4 +118,4 @@ class QueueCalls:
 
     async def _run(self, talk: Talk[T]) -> T:
         """Carry out a conversation."""
-        raise NotImplementedError(f"{type(self).__name__} must carry out conversations")
+        return await self._session.run(talk)

@@ -2,36 +2,21 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
-from typing import Any, Self, TypeVar
+from contextlib import suppress
+from typing import Any, Self
 
 import httpx
 
 from purgatory_async.client._blocking_queues import QueueCalls
-from purgatory_async.client._events import EVENTS, EventReader
 from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
 from purgatory_async.client._queue_verbs import QueueVerbs
+from purgatory_async.client._sessions import Session
 from purgatory_async.client._signals import Signals
-from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
-from purgatory_async.client._transport import (
-    LIMITS,
-    TRANSPORT_ERRORS,
-    as_response,
-    base_url_of,
-    headers_for,
-    lost_by,
-    naming,
-    proxy_of,
-    stream_timeout,
-    timeout_for,
-    unix_socket_of,
-)
+from purgatory_async.client._talk import Policy
 from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.errors import refuse_number
 
 __all__ = ["Client"]
-
-T = TypeVar("T")
 
 
 class Client(QueueCalls):
@@ -61,22 +46,12 @@ class Client(QueueCalls):
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        path = unix_socket_of(address)
-        self._proxy = proxy_of(address) if transport is None else None
-        if transport is None and self._proxy is None:  # httpx would ask a proxy of the environment
-            transport = httpx.HTTPTransport(uds=path, limits=LIMITS)
-        self._http = httpx.Client(
-            base_url=base_url_of(address),
-            headers=headers_for(token),
-            transport=transport,
-            proxy=self._proxy,
-            limits=LIMITS,
-        )
-        self._verbs = QueueVerbs(policy or Policy())
-        self._sleep = sleep
+        policy = policy or Policy()
+        self._verbs = QueueVerbs(policy)
+        self._session = Session(address, token=token, policy=policy, transport=transport, sleep=sleep)
 
     def __repr__(self) -> str:
-        return f"<Client of {self._http.base_url}>"
+        return f"<Client of {self._session.url}>"
 
     def submit(
         self,
@@ -274,21 +249,7 @@ class Client(QueueCalls):
             ValueError: ``after`` cannot be an id.
             RequestRefused, ServiceUnreachable: As `submit`.
         """
-        reader = EventReader(after, self._verbs.policy)
-        with naming(self._proxy):
-            while True:
-                try:
-                    with self._http.stream(
-                        "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
-                    ) as response:
-                        body = b"" if response.is_success else response.read()
-                        reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
-                        for text in response.iter_text():
-                            yield from reader.feed(text)
-                    reader.lost("it ended")
-                except TRANSPORT_ERRORS as error:
-                    reader.lost(str(error) or type(error).__name__)
-                self._sleep(reader.pause())
+        return self._session.events(after)
 
     def drain(self) -> None:
         """Make the service refuse new waits and release its held requests; raises as `submit`."""
@@ -300,37 +261,10 @@ class Client(QueueCalls):
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._session.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-    def _run(self, talk: Talk[T]) -> T:
-        with naming(self._proxy), closing(talk):
-            answer: Response | Lost | None = None
-            while True:
-                try:
-                    step = talk.send(answer)
-                except StopIteration as end:  # only here: a transport may raise one too
-                    result: T = end.value
-                    return result
-                if isinstance(step, Pause):
-                    self._sleep(step.seconds)
-                    answer = None
-                    continue
-                try:
-                    answer = as_response(
-                        self._http.request(
-                            step.method,
-                            step.path,
-                            params=step.query or None,
-                            json=step.body,
-                            headers=dict(step.headers),
-                            timeout=timeout_for(step, self._verbs.policy),
-                        )
-                    )
-                except TRANSPORT_ERRORS as error:
-                    answer = lost_by(error)

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
 from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
+from purgatory_async.client._sessions import Session
 from purgatory_async.client._talk import Talk
 from purgatory_async.client.values import UNSET
 
@@ -17,6 +18,7 @@ class QueueCalls:
     """Base of `Client`."""
 
     _verbs: QueueVerbs
+    _session: Session
 
     def put(self, queue: str, item: object, *, delay: float | None = None) -> bool:
         """Put an item, any JSON, into a queue.
@@ -189,4 +191,4 @@ class QueueCalls:
 
     def _run(self, talk: Talk[T]) -> T:
         """Carry out a conversation."""
-        raise NotImplementedError(f"{type(self).__name__} must carry out conversations")
+        return self._session.run(talk)

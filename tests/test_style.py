@@ -32,7 +32,7 @@ def long_files(sources: Sources) -> list[str]:
 LONG_CLASSES = {
     *("durable.fold.fold.Fold", "durable.fold.queues.Queues", "durable.on_log.OnLog"),
     *("service.http.connection.Connection", "service.service.Service"),
-    *("client._blocking.Client", "core.watch_table.WatchTable", "loop.reaper.Reaper"),
+    *("core.watch_table.WatchTable", "loop.reaper.Reaper"),
 }
 
 

@@ -19,7 +19,7 @@ def main() -> None:
     try:
         if arguments[:1] == ["pipeline"]:  # needs no extra of the service
             from purgatory_async.cli.pipeline import run  # noqa: PLC0415 - see above
-        elif arguments[:1] == ["kafka"]:  # likewise
+        elif arguments[:1] == ["kafka"]:  # needs none either
             from purgatory_async.cli.kafka import run  # noqa: PLC0415 - see above
         else:
             from purgatory_async.cli.commands import run  # noqa: PLC0415 - see above

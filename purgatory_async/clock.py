@@ -29,7 +29,7 @@ MAX_TIMEOUT: Final = 3_155_760_000.0
 """Longest finite timeout in seconds: 100 years of 365.25 days."""
 
 NUMBERS: Final = (float, int)
-"""The types of an ordinary number of seconds; a ``bool`` is none."""
+"""The types of an ordinary number of seconds; a ``bool`` is not a number."""
 
 MIN_TICK: Final = 1e-6
 MAX_TICK: Final = 86_400.0

@@ -113,7 +113,7 @@ class OperationCancelled(PurgatoryError):
 
 
 class PurgatoryClosed(PurgatoryError):
-    """The purgatory or timer is closed or draining; ``keys`` are those of the refused or ended wait."""
+    """The purgatory or timer is closed or draining; ``keys`` are what the refused or ended wait watched."""
 
     def __init__(self, *args: object, keys: tuple[Hashable, ...] = ()) -> None:
         super().__init__(*args)

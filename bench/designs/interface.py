@@ -104,7 +104,7 @@ class Design(ABC):
     @property
     @abstractmethod
     def kept(self) -> int:
-        """How many entries stand in watch lists, those of ended operations included. O(all)."""
+        """How many entries stand in watch lists, including ended operations. O(all)."""
 
 
 def now_ms(clock: Clock) -> int:

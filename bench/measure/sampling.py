@@ -51,7 +51,7 @@ def take_turns(
         warm_up: Take a round before, and throw it away.
 
     Returns:
-        Name to figures; those of one position were taken next to each other.
+        Name to figures; figures at one position were taken next to each other.
     """
 
     async def main() -> Rounds:

@@ -18,7 +18,7 @@ class StallWatch:
     away no longer.
 
     Attributes:
-        longest_ms: Of all passes, as above.
+        longest_ms: The longest of all passes.
         longest_wall_ms: Of all passes, interruptions included.
         passes: How many there were.
         interrupted: In how many of them the processor was taken away.

@@ -32,7 +32,7 @@ class LiveFeed:
 
     Args:
         operations: Directory to put files into.
-        signals: Likewise.
+        signals: Directory to put the signals into.
         seed: Of keys, timeouts and instants.
     """
 

@@ -177,7 +177,7 @@ def _table(readings: Readings) -> str:
         for point in order
     )
     return (
-        '<h2>Every point</h2>\n<p class="lead">Medians. Net is processor time less that of the harness in the same '
+        '<h2>Every point</h2>\n<p class="lead">Medians. Net is without the processor time of the harness in the same '
         "round. Timed out is a share of all.</p>\n"
         f'<div class="box"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
     )

@@ -69,7 +69,7 @@ def middle(readings: Sequence[Reading], name: str) -> float | None:
 
 
 def net_cpu(readings: Readings, point: Point) -> Range | None:
-    """Processor seconds per million, less those of the harness in the same round; None if it ran in none of them."""
+    """Processor seconds per million, less the harness's in the same round; None if it ran in none of them."""
     harness = readings.get(dataclasses.replace(point, contestant=HARNESS, wheel_size=0, pure=False))
     if not harness:
         return None

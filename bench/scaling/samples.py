@@ -34,7 +34,7 @@ class Scene:
 
     Args:
         design: Whose operations.
-        keys: Those of each standing operation; as many as stand there.
+        keys: The keys of each standing operation.
         operations: How many are timed.
         seed: Of timeouts and orders.
     """

@@ -39,7 +39,7 @@ class Figures:
     """Counts what waits in a broker, and serves it over HTTP.
 
     Attributes:
-        timer: For the broker; its time is that of the figures. The caller closes it, after the broker.
+        timer: For the broker and the figures. The caller closes it, after the broker.
         observer: For the broker.
     """
 

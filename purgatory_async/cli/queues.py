@@ -60,7 +60,7 @@ def put_command(client: Client, queue: str, item: str, delay: float | None) -> N
     \b
     Example:
       purgatory put mail '{"to": "ann"}' --delay 10m
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     given = client.put(queue, json_or_text(item), delay=delay)
     click.echo("given to a taker" if given else "kept")
 
@@ -81,7 +81,7 @@ def take_command(client: Client, queue: str, lease: float | None, wait: float, m
     \b
     Example:
       purgatory take mail --wait 30s | jq -r .lease | xargs -n 1 purgatory ack
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     leases = client.take_batch(queue, most, lease=lease, timeout=wait)
     _print_json(map(_lease, leases))
     if not leases:
@@ -98,7 +98,7 @@ def ack_command(client: Client, lease: str) -> None:
     \b
     Example:
       purgatory ack Rk1mVYeHTjqXGGeDzsr6xQ
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     client.acknowledge(lease)
     click.echo("done")
 
@@ -113,7 +113,7 @@ def return_command(client: Client, lease: str, delay: float | None) -> None:
     \b
     Example:
       purgatory return Rk1mVYeHTjqXGGeDzsr6xQ --delay 1m
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     client.give_back(lease, delay=delay)
     click.echo("returned")
 
@@ -128,7 +128,7 @@ def extend_command(client: Client, lease: str, anew: float | None) -> None:
     \b
     Example:
       purgatory extend Rk1mVYeHTjqXGGeDzsr6xQ --lease 10m
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     click.echo(f"ends in {seconds(client.extend(lease, anew))}")
 
 
@@ -144,7 +144,7 @@ def peek_command(client: Client, queue: str, delayed: bool, limit: int, as_json:
     \b
     Example:
       purgatory peek mail.dead
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     found = _first(client.items(queue, delayed=delayed), limit)
     if as_json:
         _print_json(map(asdict, found))
@@ -171,7 +171,7 @@ def purge_command(client: Client, queue: str) -> None:
     \b
     Example:
       purgatory purge mail.dead
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     click.echo(f"purged {_items(client.purge(queue))}")
 
 
@@ -189,7 +189,7 @@ def redrive_command(client: Client, queue: str, most: int | None) -> None:
     \b
     Example:
       purgatory redrive mail --max 100
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     click.echo(f"{_items(client.redrive(queue, most))} came back")
 
 

@@ -140,7 +140,7 @@ def why_command(client: Client, id: str) -> None:  # noqa: A002 - the name in th
     \b
     Example:
       purgatory why xhDecpW5UOSequhM_HUNpw
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     for line in explain(client.status(id)):
         click.echo(line)
 
@@ -172,7 +172,7 @@ def signal_command(
     Example:
       purgatory signal build:77 '{"status": "green"}'
       echo '{"key": "build:77", "value": 1, "voter": "me"}' | purgatory signal --batch -
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     if batch is not None:
         others = {"KEY": key, "--amount": amount, "--voter": voter}
         if given := [f"{name} {what}" for name, what in others.items() if what is not None]:
@@ -247,7 +247,7 @@ def wait_command(
     \b
     Example:
       purgatory wait build:77 --since 0 --timeout 10m && ./deploy
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     if since is not None:
         if len(keys) != 1 or need != "any":
             raise click.ClickException(
@@ -312,7 +312,7 @@ def follow_command(client: Client, keys: tuple[str, ...], prefixes: tuple[str, .
     \b
     Example:
       purgatory follow --prefix orders/ | jq --unbuffered .value
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     signals = client.signals(*keys, prefixes=prefixes, since=since)
     while True:
         try:
@@ -331,7 +331,7 @@ def cancel_command(client: Client, id: str) -> None:  # noqa: A002 - the name in
     \b
     Example:
       purgatory cancel xhDecpW5UOSequhM_HUNpw
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     click.echo(client.cancel(id).state)
 
 
@@ -346,7 +346,7 @@ def drain_command(client: Client) -> None:
     \b
     Example:
       purgatory drain
-    """  # noqa: D301 - as above
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     client.drain()
     click.echo("the service drains")
 

@@ -20,7 +20,7 @@ __all__ = ["AsyncClient"]
 
 
 class AsyncClient(QueueCalls):
-    """An async client of a purgatory service; its arguments and methods are those of `Client`."""
+    """An async client of a purgatory service; it has the arguments and methods of `Client`."""
 
     def __init__(
         self,

@@ -205,7 +205,7 @@ class Client(QueueCalls):
 
         Args:
             key: The key to watch.
-            index: That of the last signal known; 0 for none.
+            index: The index of the last signal known; 0 for none.
             timeout: Seconds, overrun as in `follow`; None for no limit.
 
         Returns:

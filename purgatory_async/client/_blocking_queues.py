@@ -175,7 +175,7 @@ class QueueCalls:
         """Put dead items of a queue behind those that wait, the oldest first; return how many. Raises as `submit`.
 
         Args:
-            queue: The queue, not that of the dead items.
+            queue: The queue that they came from, without ``.dead``.
             most: The most of them; None for all.
         """
         return self._run(self._verbs.redrive(queue, most))

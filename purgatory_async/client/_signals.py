@@ -114,7 +114,7 @@ class AsyncSignals(_Reader):
         while (signal := self._taken()) is None:
             try:
                 await self._run(self._more())
-            except StopAsyncIteration as stop:  # as above
+            except StopAsyncIteration as stop:  # as for `StopIteration`
                 raise RuntimeError("async iterator raised StopAsyncIteration") from stop
         return signal
 

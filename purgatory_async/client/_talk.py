@@ -75,7 +75,7 @@ class Request:
         path: Percent-encoded.
         query: Names and values, not encoded.
         body: The object to encode as JSON; None for no body.
-        headers: Beyond those of every request.
+        headers: Added to the headers of every request.
         held: How long the service may hold it, in seconds.
         twice_is_once: Whether it is idempotent.
     """

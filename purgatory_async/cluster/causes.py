@@ -130,7 +130,7 @@ def _of_system(error: BaseException) -> str:
         return "tls"
     if isinstance(error, OSError) and error.errno is not None:
         return _ERRNOS.get(error.errno, "unreachable")
-    if type(error).__name__ == "TimeoutError":  # also that of a client
+    if type(error).__name__ == "TimeoutError":  # also a client's own
         return "timeout"
     inner = error.__cause__ or error.__context__
     return "unreachable" if inner is None else _of_system(inner)

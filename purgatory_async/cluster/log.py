@@ -99,7 +99,7 @@ class LogGap(LogError):
 
 
 class LogDamaged(LogError):
-    """What is stored is not what was appended; ``position`` is that of the first bad entry, if it is known."""
+    """What is stored is not what was appended; ``position`` is where the first bad entry is, if known."""
 
     def __init__(self, *args: object, position: int | None = None) -> None:
         super().__init__(*args)
@@ -186,7 +186,7 @@ class Log(Protocol):
         """Connect, create an empty log if there is none, and return its state; once.
 
         Args:
-            epoch: That of a log that must be there: nothing is created. If not given, any log will do.
+            epoch: Open only the log with this epoch, and create nothing. If not given, any log will do.
 
         Raises:
             LogUnavailable: The engine is away.

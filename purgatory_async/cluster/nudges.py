@@ -15,7 +15,7 @@ __all__ = ["Nudges"]
 
 
 class Nudges:
-    """One process's socket in the folder, and those of the others.
+    """One process's socket in the folder, and the sockets of the others.
 
     Args:
         folder: Where the sockets are; made if it is missing.

@@ -59,7 +59,7 @@ class Found(NamedTuple):
         epoch: The epoch.
         position: The newest position.
         oldest: The oldest one that is there; ``position + 1`` if none is.
-        digest: That of the entry at the position known, None if it is not there.
+        digest: The digest of the entry at the position known; None if that entry is gone.
         entries: The next entries.
     """
 

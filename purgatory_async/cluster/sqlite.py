@@ -135,7 +135,7 @@ class SqliteLog:
         """Save a checkpoint and trim; see `Log.save`. Appends go on between the parts."""
         self._open.require("save")
         await self._writing.submit(partial(self._writer.check_save, position, keep))
-        while await self._writing.submit(self._writer.drop_parts):  # those of an interrupted save, too
+        while await self._writing.submit(self._writer.drop_parts):  # what an interrupted save left, too
             pass
         count = await save_parts(parts, partial(self._save_part, position))
         await self._writing.submit(partial(self._writer.publish, position, keep, count))

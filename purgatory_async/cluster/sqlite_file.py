@@ -57,7 +57,7 @@ SYNCS: Final = {"always": "FULL", "os": "NORMAL"}
 """The values of ``sync``, each with SQLite's word for it."""
 
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay appends
-DROP_SLICE: Final = 4  # parts of about 1 MiB, likewise
+DROP_SLICE: Final = 4  # parts of about 1 MiB, for the same reason
 
 # A write-ahead log of 16 MB, so that fsyncs are few; what can be checked of pages is checked.
 _SETTINGS: Final = ("journal_mode=WAL", "wal_autocheckpoint=4000", "cell_size_check=ON")

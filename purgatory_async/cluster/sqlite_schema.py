@@ -107,7 +107,7 @@ def verified(rows: Iterable[tuple[int, int, bytes]], after: int) -> Iterator[Ent
 
 
 def require_same(path: Path, inode: int) -> None:
-    """Raise `LogDamaged` if a path is no longer that of a file that is open."""
+    """Raise `LogDamaged` if a path no longer leads to the file that is open."""
     try:
         replaced = path.stat().st_ino != inode
     except FileNotFoundError:

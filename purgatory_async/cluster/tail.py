@@ -59,7 +59,7 @@ class Tail:
 
         Args:
             after: The position.
-            epoch: That of the log; a batch of another one is not handed out.
+            epoch: The epoch of the log; a batch of another epoch is not handed out.
             read: Reads the next entries after a position from the engine.
         """
         backoff, answered = Backoff(), -1

@@ -67,7 +67,7 @@ def _one_of(*words: str) -> _Rule:
     return _Rule(f"one of {', '.join(words)}", words.__contains__)
 
 
-# Those of libpq that asyncpg knows, those that are understood here, and settings of a session.
+# Options of libpq that asyncpg knows, options that are understood here, and settings of a session.
 _POSTGRES: Final = {
     **dict.fromkeys(("host", "user", "password", "dbname", "database", "passfile", "service"), _ANYTHING),
     **dict.fromkeys(("sslpassword", "sslnegotiation", "krbsrvname", "gsslib"), _ANYTHING),

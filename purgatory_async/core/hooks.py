@@ -90,10 +90,10 @@ class HookQueue:
                     self._raised("on_complete", ended, exception)
                 if ended._state is EXPIRED:
                     try:
-                        returned = ended.on_expiration()  # type: ignore[func-returns-value]  # as above
+                        returned = ended.on_expiration()  # type: ignore[func-returns-value]  # it should
                         if returned is not None:
                             check_result("on_expiration", ended, returned)
-                    except BaseException as exception:  # noqa: BLE001 - as above
+                    except BaseException as exception:  # noqa: BLE001 - it has no other caller
                         self._raised("on_expiration", ended, exception)
                 ended._waiters = None
         finally:

@@ -159,7 +159,7 @@ class LifeCycle(WatchTable):
                 # Before the hooks: what they watch comes after the signal.
                 self._notifier.signalled(key, completed)
         finally:
-            if self._runner is CHECKING:  # as above
+            if self._runner is CHECKING:  # not in a child that was forked meanwhile
                 self._runner = runner
             self.checking = None
             operation = operations = None  # type: ignore[assignment]  # as in `_raise_failure`

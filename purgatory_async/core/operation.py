@@ -253,7 +253,7 @@ class DelayedOperation(Watcher, Generic[T]):
         try:
             self._raise_failure()
         finally:
-            del self  # as there
+            del self  # as in `_raise_failure`
 
     # Inside the library.
 

@@ -123,8 +123,8 @@ class Verbs(LifeCycle):
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
         """End every operation that watches ``key`` as failed; their waiters raise the exception.
 
-        They raise the same object: its traceback is that of the waiter that raised last. Raise a new one from it where
-        it is handled later.
+        They raise the same object: its traceback shows the waiter that raised last. Raise a new one from it where it is
+        handled later.
 
         Returns:
             How many it ended.

@@ -51,7 +51,7 @@ class SharedList(dict[Watcher, None]):
 
 
 NO_KEYS: Final[tuple[Hashable, ...]] = (object(),)
-"""Keys that no caller has: those of a watcher that left, and of a list without keys."""
+"""Keys that no caller has: for a watcher that left, and for a list without keys."""
 
 
 def is_vacant(found: Watcher | dict[Watcher, None]) -> bool:

@@ -32,7 +32,7 @@ class AtOnce:
     Args:
         timer: Tells when something is due; events of the fold are on its clock.
         started_us: Log time now, in microseconds since 1970.
-        limits: Those of the fold.
+        limits: The limits of the fold.
         observer: Receives the events of the operations.
         heard: Called with each step.
         guard: Asked before each change.
@@ -154,7 +154,7 @@ class AtOnce:
         return self.fold.step(self.fold.position + 1, now_us, entry)
 
     def _go_on(self, step: Iterator[Applied | None], later: "asyncio.Future[Answer]") -> Iterator[None]:
-        """Come to the end of a step, and of those of entries that were posted meanwhile."""
+        """Finish a step, and the steps of entries that were posted meanwhile."""
         try:
             for applied in step:
                 if applied is None:

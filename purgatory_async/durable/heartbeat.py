@@ -43,7 +43,7 @@ class Heartbeat:
         self._post: Final = post
         self._sent: asyncio.Future[Any] | None = None
         self._sent_at = -inf
-        self._compare_after = 0  # digests in entries up to here may be those of states that were given up
+        self._compare_after = 0  # digests in entries up to here may be of states that were given up
 
     async def run(self, state: Callable[[], tuple[Fold, bool] | None]) -> None:
         """Beat until cancelled.

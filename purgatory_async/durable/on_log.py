@@ -254,7 +254,7 @@ class OnLog(Generic[A]):
                 break
 
     def now_us(self) -> int:
-        """Return log time now, estimated: at least that of the last entry."""
+        """Return an estimate of log time now, never before the last entry."""
         return max(self.fold.at_us, self._log_time.now_us())
 
     def _take(self, raw: LogEntry) -> None:

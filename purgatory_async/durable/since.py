@@ -147,7 +147,7 @@ def kept_since(
         if start < len(known.signals):
             begun.append((known.signals[start].view.index, start, known))
     begun.sort(key=itemgetter(0))
-    # The oldest signals are among those of the keys that begin first.
+    # The oldest signals are on the keys that begin first.
     oldest = [signal for _, start, known in begun[:most] for signal in known.signals[start : start + most]]
     oldest.sort(key=lambda signal: signal.view.index)
     return Found(oldest[:most], gap)

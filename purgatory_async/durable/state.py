@@ -22,7 +22,7 @@ class Answer(Struct, frozen=True):
 
     Attributes:
         result: Its result, equal at every replica.
-        effects: Those of its step.
+        effects: The effects of its step.
         waits: How many one-shot waits of this process it completed.
     """
 

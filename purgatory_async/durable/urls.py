@@ -44,7 +44,7 @@ class Store:
     Attributes:
         engine: What keeps it.
         target: A path for SQLite; otherwise the URL as the engine's client takes it.
-        name: The log's; for SQLite, where each file is one log, that of the file without its ending.
+        name: The name of the log; for SQLite, where each file is one log, the file's name without its ending.
         shown: The URL without its password.
         url: The URL as it was given.
     """

@@ -41,7 +41,7 @@ class Journal:
         keep: Seconds, or a `datetime.timedelta`, that records are kept; None for ever. A segment is removed once its
             newest record is older, by its ``wall_ns``: of this run and of earlier ones, but not the one that grows. A
             segment spans a tenth of it at most, or a minute.
-        keep_bytes: Size beyond which the oldest segments are removed, at least that of two; None for any size.
+        keep_bytes: Size beyond which the oldest segments are removed, at least two segments; None for any size.
         node: Distinguishes the journals of several machines; None for this machine's name.
         weigh: Returns how much a signal counts, an integer of at least 0; called on the loop before the hooks run.
             None counts 1 each. If it raises, the record is dropped, and `on_trouble` gets the reason.

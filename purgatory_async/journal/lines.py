@@ -30,7 +30,7 @@ _CHECKSUM: Final = b',"crc":'
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A line that is not a record; ``offset`` is that of its first byte in the file."""
+    """A line that is not a record; ``offset`` is where it begins in the file."""
 
     offset: int
     reason: str

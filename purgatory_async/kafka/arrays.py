@@ -53,7 +53,7 @@ def check_arrays(entity: type[Entity], frame: Frame, at: int) -> int:
         ValueError: An array is null and may not be, has more entries than the frame has bytes left, or there are more
             than `MAX_ENTRIES`.
         IndexError: The frame is too short.
-        struct.error: Likewise.
+        struct.error: The frame ends within a number.
     """
     cursor = _Cursor(frame, at)
     for step in _steps(entity):

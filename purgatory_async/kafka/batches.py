@@ -60,11 +60,11 @@ class Batch(NamedTuple):
         magic: The format; 2.
         crc: Checksum of what follows it.
         attributes: Codec, kind of timestamps, transactional, control.
-        last_offset_delta: Offset of the last record, less that of the first.
+        last_offset_delta: Offset of the last record, counted from the first.
         base_timestamp: Of the first record, in milliseconds.
         max_timestamp: The greatest, in milliseconds; kafkajs leaves out records without one of their own.
         producer_id: Of an idempotent producer; otherwise -1.
-        producer_epoch: Likewise.
+        producer_epoch: Of an idempotent producer; otherwise -1.
         base_sequence: Number of the first record in the producer's sequence; otherwise -1.
         records: How many there are.
     """

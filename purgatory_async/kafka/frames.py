@@ -29,7 +29,7 @@ class FrameReader:
     Args:
         scratch: Receives what belongs to no large frame; may be shared by readers of one thread.
         max_frame_bytes: The longest frame allowed.
-        inbox: Counts the memory of frames, with those of other readers.
+        inbox: Counts the memory of frames, of all readers together.
         resumed: Called when it has memory again after it was `starved`.
         cut: Called when it stands still, and others wait for its memory.
     """

@@ -27,7 +27,7 @@ class Partition:
         replicas: The brokers that have it, the leader first; all are in sync at first.
         room: Where its memory is counted.
         rules: What its topic's configs say.
-        leader_epoch: Grows with each start of the leader; on a follower, that of its last batch, -1 without one.
+        leader_epoch: Grows with each start of the leader; on a follower, the last batch's, -1 without one.
         now: When it is created, in seconds.
 
     Attributes:

@@ -146,7 +146,7 @@ class Log:
         return offset
 
     def bytes_between(self, offset: int, until: int) -> int:
-        """Bytes of the batches from that of ``offset`` to before that of ``until``. O(log batches)."""
+        """Bytes of the batches from the one with ``offset`` to before the one with ``until``. O(log batches)."""
         return max(0, self._position(until) - self._position(offset))
 
     def read(self, offset: int, until: int, max_bytes: int, *, at_least_one: bool) -> list[memoryview]:

@@ -1,7 +1,7 @@
 """A replica's log with what its batches tell: where each leader epoch begins, and which producers it has heard.
 
-Kafka's UnifiedLog. Epochs and producers are always those of the batches that the log has: whatever appends, truncates
-or resets goes through here.
+Kafka's UnifiedLog. Epochs and producers always match the batches that the log has: whatever appends, truncates or
+resets goes through here.
 """
 
 from typing import Final
@@ -98,7 +98,7 @@ class UnifiedLog(Log):
         """Drop what the leader has not; `diverging` is its answer. O(records left), which are read.
 
         Args:
-            epoch: The greatest epoch that the leader has, up to that of the last batch here.
+            epoch: The greatest epoch that the leader has, up to the last batch's here.
             end: Where that epoch ends on the leader.
             leader_start: The first offset that the leader has.
         """

@@ -71,4 +71,4 @@ class LoopOwner:
 
     def _disown(self) -> None:
         """Undo the binding."""
-        self._loop, self._runner = None, NOT_YET  # type: ignore[misc]  # as above
+        self._loop, self._runner = None, NOT_YET  # type: ignore[misc]  # slots of the subclass

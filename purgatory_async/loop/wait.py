@@ -71,7 +71,7 @@ class KeyedWait(DelayedOperation[T]):
         try:
             self._raise_failure()
         finally:
-            del self  # as there
+            del self  # as in `_raise_failure`
 
 
 @also_compiled
@@ -117,7 +117,7 @@ class Waiting(Verbs):
         """Wait for a result."""
 
     @overload
-    async def wait(self, *keys: Hashable, until: Callable[[], T | None], timeout: float | None = None) -> T:  # noqa: D418 - as above
+    async def wait(self, *keys: Hashable, until: Callable[[], T | None], timeout: float | None = None) -> T:  # noqa: D418 - every name is documented
         """Wait for a condition."""
 
     async def wait(

@@ -39,7 +39,7 @@ def _load() -> ModuleType | None:
 
 
 def _is_stale(core: ModuleType) -> bool:
-    """Whether the sources lie here, as in an editable installation, and are not those of the extension."""
+    """Whether the sources lie here, as in an editable installation, and the extension was built from others."""
     return sources_mark() not in {None, core.sources}
 
 

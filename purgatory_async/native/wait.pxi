@@ -277,7 +277,7 @@ cdef object _stopped(str kind):
 
 cdef class Waiting(Verbs):
     cdef object _create_future
-    cdef dict _of_loop  # arguments of a future, if the loop's `create_future` is that of asyncio
+    cdef dict _of_loop  # arguments of a future, if the loop's `create_future` is asyncio's own
 
     @property
     def _new_future(self):

@@ -153,7 +153,7 @@ class Reply(Generic[T]):
                 next(self._request.__await__())
             result_of(self._request, f"the reply to {self._id!r}", self._id)
         finally:
-            del self  # as above
+            del self  # as in `report`
 
     def cancel(self) -> bool:
         """Cancel the request, as when sending it failed; a reply that still comes counts as late.
@@ -264,8 +264,8 @@ class Correlator(Generic[T]):
     def fail_all(self, exception: BaseException) -> int:
         """Fail every pending request, as when the connection is lost. O(operations in the purgatory).
 
-        Later requests are expected as before; see `close`. All callers raise the same object; its traceback is that
-        of the one that raised last.
+        Later requests are expected as before; see `close`. All callers raise the same object; its traceback shows the
+        one that raised last.
 
         Returns:
             How many were pending.

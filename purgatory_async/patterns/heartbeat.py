@@ -1,8 +1,8 @@
 """A heartbeat: ping an idle link, give up a dead one.
 
-Dubbo's heartbeat and reconnect tasks do this from one wheel for all connections. As there, a busy link is not pinged,
-and time is monotonic. Silence is counted in checks, not in clock time: a loop that was blocked for a minute finds due
-timers and unread sockets, and by the clock every peer would be dead, although its answer is in the buffer.
+Dubbo's heartbeat and reconnect tasks do this from one wheel for all connections. As in Dubbo, a busy link is not
+pinged, and time is monotonic. Silence is counted in checks, not in clock time: a loop that was blocked for a minute
+finds due timers and unread sockets, and by the clock every peer would be dead, although its answer is in the buffer.
 """
 
 from collections.abc import Callable

@@ -201,7 +201,7 @@ class Retrier(Generic[K]):
         return True
 
     async def aclose(self) -> dict[K, Attempt]:
-        """Refuse new attempts, cancel those in progress, and wait for their end and that of an async ``on_give_up``.
+        """Refuse new attempts, cancel those in progress, and wait until they and an async ``on_give_up`` have ended.
 
         Returns:
             The attempts left undone, by key. Empty when called again.

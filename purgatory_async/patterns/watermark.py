@@ -133,7 +133,7 @@ class Watermark:
     def fail_all(self, exception: BaseException) -> int:
         """Fail every wait, as a leader does when it is deposed; the watermark stays open.
 
-        All waiters raise the same object; its traceback is that of the one that raised last.
+        All waiters raise the same object; its traceback shows the one that raised last.
 
         Returns:
             How many waits it failed.

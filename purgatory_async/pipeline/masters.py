@@ -57,7 +57,7 @@ def check_master(master: str, environment: Mapping[str, str]) -> None:
         if _STANDALONE.fullmatch(master) is None:
             raise Refused(f"--master must be like spark://host:7077, got {master}")
         addresses = [_address(f"//{one}", 0) for one in place.split(",")]
-        remedy = "start one, or take the address from its log: that of its page has another port"
+        remedy = "start one, or take the address from its log: its page has another port"
         _find("--master: no Spark master", addresses, _ask_master, remedy)
     elif scheme == "k8s":
         url = place if "://" in place else f"https://{place}"

@@ -3,8 +3,8 @@
 On this machine they are written under a name that readers skip, and moved into place only once complete and on the
 disk. A store cannot rename, so ``_SUCCESS`` is written last of all, and without it what is there is not a result. A run
 begins with an object ``_unfinished-<id>`` there and removes it at the end. Stores list an object as soon as it is
-written, so of two runs at once each sees that of the other, and at most one goes on. A killed process leaves its object
-behind, and the directory is refused from then on.
+written, so of two runs at once each sees the other's object, and at most one goes on. A killed process leaves its
+object behind, and the directory is refused from then on.
 """
 
 import io

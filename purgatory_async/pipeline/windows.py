@@ -1,4 +1,4 @@
-"""Counts operations by key and time window, in rows that add up, and those of a stream's batches exactly once.
+"""Counts operations by key and time window, in rows that add up; each batch of a stream counts once.
 
 The record's wall clock decides its window, and windows begin at multiples of their width since 1970. So the counts do
 not depend on the order of the records or on how they are batched. Latencies are kept as a KLL sketch: percentiles do
@@ -84,7 +84,7 @@ def add_up(table: DataFrame, width_ns: int) -> DataFrame:
 
     Args:
         table: From `windows`, or a union of several.
-        width_ns: That of the table, or a multiple of it for coarser windows, in nanoseconds.
+        width_ns: The width of the table's windows, or a multiple of it for coarser ones, in nanoseconds.
 
     Returns:
         The same columns; counts are summed and sketches merged.

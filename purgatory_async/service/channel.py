@@ -36,8 +36,8 @@ _SIZE: Final = struct.Struct(">I")
 class Start(msgspec.Struct, tag=True):
     """To a new worker, first: its number, from 1; its settings by name; whether all were ready at some time.
 
-    ``rates`` is the descriptor of the file in which all workers count requests; None without tokens. ``epoch`` is that
-    of the store, as the workers said last; empty if none has: the first ones create it.
+    ``rates`` is the descriptor of the file in which all workers count requests; None without tokens. ``epoch`` is the
+    store's, as a worker reported it last; empty before, as the first workers create it.
     """
 
     number: int

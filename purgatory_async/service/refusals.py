@@ -20,7 +20,7 @@ Proposal = (
 
 
 def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Problem:
-    """Return the problem of a refused entry; its figures are those of the present state. O(items of the entry)."""
+    """Return the problem of a refused entry; its figures are of the present state. O(items of the entry)."""
     limits = fold.shared.limits
     if refused.why == "over-budget" or isinstance(entry, entries.SetQueue):
         return problems.over_budget("max_bytes", fold.shared.kept.used, limits.max_kept)

@@ -1,7 +1,7 @@
 """The hashed timing wheel: one wheel, with rounds.
 
 Varghese and Lauck's scheme 6, which Netty's and Dubbo's timers use: the entries of tick *t* are in bucket
-``t % wheel_size``, together with those of all later turns. A visit to a bucket takes the due entries and leaves
+``t % wheel_size``, together with the entries of all later turns. A visit to a bucket takes the due entries and leaves
 the rest for another round. An entry keeps its absolute deadline, as in Agrona, instead of a counter of rounds, so
 leaving it costs a comparison.
 

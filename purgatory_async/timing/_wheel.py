@@ -276,7 +276,7 @@ class TimingWheel:
             previous = entry._prev
             tick: int = entry._tick  # type: ignore[attr-defined]  # all but the bucket are entries
             place = tick - tick % width  # pyright: ignore[reportUnknownVariableType]
-            (slots.get(place) or self._new_bucket(slots, place)).prepend(entry)  # type: ignore[arg-type]  # as above
+            (slots.get(place) or self._new_bucket(slots, place)).prepend(entry)  # type: ignore[arg-type]  # any entry
             entry = previous
             budget -= 1
         bucket._prev = entry

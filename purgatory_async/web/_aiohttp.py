@@ -47,7 +47,7 @@ async def aiohttp_poll(
 ) -> Any:
     """Hold an aiohttp request until its wait ends.
 
-    The arguments, the waits and the answers are those of `starlette_poll`.
+    Arguments, waits and answers are as in `starlette_poll`.
 
     Returns:
         The ``aiohttp.web.Response``; its status is 499 when the client has disconnected.

@@ -29,7 +29,7 @@ async def asgi_poll(
     """Hold an ASGI application's request until its wait ends, and send the response.
 
     This call listens to ``receive`` for the disconnect, so read the body before; begin no response with ``send``. The
-    other arguments, the waits and the answers are those of `starlette_poll`.
+    other arguments, the waits and the answers are as in `starlette_poll`.
 
     Raises:
         ValueError: The scope's type is not ``http``; else as `starlette_poll`.

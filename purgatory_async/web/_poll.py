@@ -87,7 +87,7 @@ class Asked:
 def usual_jitter(wait: WaitFunction) -> float:
     """Return the default jitter: none in virtual time, where a test relies on the end of a wait.
 
-    The clock is that of the `Timer` of the object whose method ``wait`` is, else the running loop's.
+    The clock is read from the `Timer` of the object whose method ``wait`` is, else from the running loop.
     """
     function: object = wait
     while isinstance(function, partial):

@@ -1,6 +1,6 @@
 """Real servers for tests: each with a folder and a port of its own.
 
-Those of `shared` start at their first use, serve all tests of the process, and stop with it.
+Servers of `shared` start at their first use, serve all tests of the process, and stop with it.
 """
 
 import atexit
@@ -78,7 +78,7 @@ def postgres_programs():
 
 
 class Postgres(Server):
-    """A database cluster; `url` is that of its database ``postgres``."""
+    """A database cluster; `url` leads to its database ``postgres``."""
 
     stop_at_once = signal.SIGQUIT  # its processes go, and its shared memory with them
 

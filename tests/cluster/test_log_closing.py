@@ -51,7 +51,7 @@ def descriptors():
     """What this process has open: files, and a socket for each connection."""
     found = set()
     for descriptor in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # that of the listing
+        with suppress(FileNotFoundError):  # between listing and deleting
             found.add(descriptor.readlink())
     return found
 

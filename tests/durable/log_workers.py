@@ -128,7 +128,7 @@ class Worker:
     """The state of one worker.
 
     Attributes:
-        effects: Those of each step, as (log time, effect).
+        effects: The effects of each step, as (log time, effect).
         loads: The positions at which the state was loaded.
         epochs: The epochs in which it was loaded.
         stopped: The task of `OnLog.run`.

@@ -72,7 +72,7 @@ async def test_reads_that_wait_together_share_a_question(workers):
 
     worker.log.inner.end = end
     await asyncio.gather(*(worker.state.caught_up() for _ in range(50)))
-    assert len(asked) <= 2  # one more may be that of `connected`
+    assert len(asked) <= 2  # `connected` may have asked once more
 
 
 async def test_an_entry_may_happen_after_its_timeout(workers):

@@ -189,7 +189,7 @@ def test_a_forked_child_writes_nothing_and_closes_nothing(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_surviving_forked_child_does_not_keep_the_directory(tmp_path):
-    # The lock is that of the open file, which a fork shares: it stayed until the last child had ended.
+    # The lock belongs to the open file, which a fork shares: it stayed until the last child had ended.
     child_ends, parent_keeps = os.pipe()
     desk = Desk(tmp_path)
     child = os.fork()

@@ -175,7 +175,7 @@ def test_a_partial_parquet_file_is_removed_at_the_next_start(filled, tmp_path):
 
 
 def test_two_sealing_one_segment_take_turns(filled, tmp_path, monkeypatch):
-    # The process that a killed writer has left, and that of the next start. Writing to one file, the first would
+    # The process that a killed writer has left, and the process of the next start. Writing to one file, the first would
     # put half of what the second writes under the final name.
     segment, records = filled
     writing, gate, acts = threading.Event(), threading.Event(), rotation._write

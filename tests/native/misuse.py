@@ -218,7 +218,7 @@ class Yard:
 
 
 def is_compiled(value):
-    """Whether it is a class of the extension: those of Python are heap types."""
+    """Whether it is a class of the extension: Python's own classes are heap types."""
     own = isinstance(value, type) and value.__module__.startswith("purgatory_async")
     return own and not value.__flags__ & HEAP_TYPE
 

@@ -249,7 +249,7 @@ def copies():
         for how, copier in copiers.items():
             yield f"{how} of {name}", shape(attempt(copier, it))
     wait = purgatory.wait("k")
-    for how, copier in copiers.items():  # the words are those of a coroutine, or of a wait
+    for how, copier in copiers.items():  # the message names a coroutine, or a wait
         yield f"{how} of a wait", str(attempt(copier, wait)).partition(":")[0]
     wait.close()
     purgatory.close()

@@ -36,7 +36,7 @@ spark.ui.enabled false
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """That of every process of a cluster, and of its users: all on the loopback, all files under a directory.
+    """The environment of a cluster's processes and users: all on the loopback, all files under a directory.
 
     They run on the Java that pip installed, which has no more than what Spark needs.
     """

@@ -1,4 +1,4 @@
-"""Commands on a standalone cluster, over Spark Connect and under spark-submit: the results are those of local[2]."""
+"""Commands on a standalone cluster, over Spark Connect and under spark-submit: the results are as on local[2]."""
 
 import json
 import os

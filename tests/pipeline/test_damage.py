@@ -161,7 +161,7 @@ def test_the_newest_offsets_go_if_nothing_depends_on_them(made, content):
     assert refusal(made).endswith(NOT_BEGUN)
     made.give(
         2
-    )  # the batch would be planned anew, with other records, and its result taken for that of the old one
+    )  # the batch would be planned anew, with other records, and its result taken for the old one's
     assert refusal(made).endswith(BEGIN_ANEW)
 
 

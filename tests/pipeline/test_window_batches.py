@@ -1,4 +1,4 @@
-"""A stream's windows: the same as those of the whole journal at once, whatever was read together and done again."""
+"""A stream's windows: the same as of the whole journal at once, whatever was read together and done again."""
 
 import shutil
 
@@ -17,7 +17,7 @@ SECOND = 1_000_000_000
 
 
 def comparable(table):
-    """Its rows without the bytes of the sketches, of which those of equal content may differ."""
+    """Its rows without the bytes of the sketches, which may differ although their content is equal."""
     n = sf.kll_sketch_get_n_bigint("latency_sketch").alias("n")
     most = sf.kll_sketch_get_quantile_bigint("latency_sketch", sf.lit(1.0)).alias("most")
     return sorted(tuple(row) for row in table.select("*", n, most).drop("latency_sketch").collect())

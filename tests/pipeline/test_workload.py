@@ -119,7 +119,7 @@ def test_a_digest_separates_adjacent_key_lists():
 
 
 def test_a_digest_reads_what_a_slice_of_a_table_shows():
-    # The fault: the buffers under a slice are those of the whole.
+    # The fault: the buffers under a slice are the whole's.
     rows = SMALL.rows(2, 0)
     longer = pa.concat_batches([SMALL.rows(1, 0), rows])
     assert block_digest(longer.slice(BLOCK)) == block_digest(rows)

@@ -20,7 +20,7 @@ CLIENTS_PER_SECOND = 120
 SIZE = {"width": 1180, "height": 1120}
 COLOURS = 256  # a third of the bytes, and no difference to see
 
-# A few operations that wait longer than those of the demo.
+# A few operations that wait longer than the demo's.
 DEPLOYS = ("eu-north", "eu-west", "us-east", "us-west", "asia")
 
 

@@ -20,7 +20,7 @@ def test_the_wheel_tells_operations_from_internal_timers(service, client, visit)
     for timeout in (3000, 3600, None):
         client.submit(["a"], timeout=timeout)
     page = visit(service.address).page
-    # A function, for the value of a script is that of its last fetch, and would be waited for.
+    # A function: a script's value is its last expression, a fetch, which would be waited for.
     page.evaluate(
         "() => { for (const n of [1, 2]) fetch('../v1/queues/q/take?wait=50s', { method: 'POST' }) }"
     )

@@ -39,7 +39,7 @@ SECTION = Section(
     title="What a keyed wait adds to a bare future, against what asyncio.timeout adds",
     timed=(
         "N new tasks start, wait, are ended in random order and finish; then the loop makes one more pass. "
-        "Processor time per task, less that of tasks on a bare future in the same round (the floor). The "
+        "Processor time per task, less a task's on a bare future in the same round (the floor). The "
         "floor finds its future by index, so the look-up of the key counts as ours."
     ),
     lines=lines,

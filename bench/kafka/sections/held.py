@@ -54,7 +54,7 @@ async def _play(running: Running, asking: Probe, settings: KafkaSettings) -> tup
                 f"{held} fetches must be held, got {sum(map(asyncio.Future.done, answers))} answers"
             )
         kib = (memory_of(running.pid).resident_bytes - before) / held / 1024
-        asking.waits()  # those of connecting
+        asking.waits()  # what connecting waited for
         begun = time.perf_counter()
         sent = asyncio.to_thread(send, by, TOPIC)
         async with asyncio.timeout(PATIENCE_S):

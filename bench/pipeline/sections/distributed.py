@@ -172,7 +172,7 @@ def _most_taken(spark: SparkSession, directory: Path, settings: PipelineSettings
 
 
 def _grows(plan: Plan, load: Load) -> bool:
-    """Whether outcomes decided in the last third of the load were known later than those of the second."""
+    """Whether outcomes decided in the last third of the load were known later than outcomes of the second."""
     third_s = (load.end_s - load.begin_s) / 3
     thirds: dict[int, list[np.ndarray]] = {1: [], 2: []}
     for path, known_s in _files_of(plan).items():

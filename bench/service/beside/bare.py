@@ -1,6 +1,6 @@
 """A long poll as one writes it by hand: a Starlette handler that waits for an event of its key.
 
-Run as ``python -m bench.service.beside.bare DESCRIPTOR``, with that of a listening socket.
+Run as ``python -m bench.service.beside.bare DESCRIPTOR``, the descriptor of a listening socket.
 """
 
 import asyncio

@@ -181,7 +181,7 @@ SECTION = Section(
         "answers the one poll that is held there, and that client polls again, from the place after it: two requests. "
         f"{UNDER_WAY} messages are under way at a time; every one is checked. The clients are one process, on epoll "
         "without a loop; what they cost stands in the note. Servers and clients share the cores, and nothing is "
-        "pinned, because two workers and the clients are three. CPU is that of all the server's processes, user and "
+        "pinned, because two workers and the clients are three. CPU is of all the server's processes, user and "
         "system, as the system counts it. Memory is the growth of their proportional set size (shared pages divided), "
         "per poll, each on a key of its own. Then all clients reset their connections at once, and a message is "
         f"published to every {_PUBLISHED_TO}th key that they left, which must answer a later poll. Herd: from "

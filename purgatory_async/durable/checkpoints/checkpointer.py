@@ -106,7 +106,7 @@ class Checkpointer:
                 await self._look()
             if self._newest - self.position < ENTRIES and self._bytes < BYTES:
                 self._due.clear()
-            else:  # it has failed, or that of another worker is not ready
+            else:  # it has failed, or another worker's is not ready
                 await sleep(RETRY_S)
 
     async def _look(self) -> bool:

@@ -63,7 +63,7 @@ async def folded(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Fo
         make: As for `restored`.
         strict: As for `restored`.
 
-    Close it in the end, also that of `restored`.
+    Close it in the end, also one from `restored`.
 
     Raises:
         LogDamaged: The log or its checkpoint is damaged, or the log does not reach back to it.

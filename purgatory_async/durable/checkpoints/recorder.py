@@ -1,6 +1,6 @@
 """The operations of a fold as the records of a journal.
 
-They are those that ``serve --journal`` writes, on log time: the time of a record is that of the fold, so an operation
+They are the records that ``serve --journal`` writes, on log time: a record has the time of the fold, so an operation
 expires in the millisecond of its deadline, however late a tick came. ``op_id`` is the position of the submission.
 """
 

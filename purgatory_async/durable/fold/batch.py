@@ -78,7 +78,7 @@ class Batch:
     """The signals of one step, in the order of their indexes.
 
     Attributes:
-        index: That of the last one.
+        index: The index of the last signal.
         keys: The signals on each key, by the order in which the keys come.
     """
 

@@ -1,8 +1,8 @@
 """The state as text, and its digest.
 
 The text is canonical: equal states have equal texts, byte for byte, however they came about. What is due is not in it,
-because it follows from the rest; see `restoring`. Each part ends with the digest so far, and the last one with that of
-the state, so that damage is found before it is read.
+because it follows from the rest; see `restoring`. Each part ends with the digest so far, and the last one with the
+digest of the state, so that damage is found before it is read.
 """
 
 from collections.abc import Iterator

@@ -48,7 +48,7 @@ class Entry(
 
     @property
     def places(self) -> int:
-        """How many positions it takes in the log: its own, and before that those of as many ticks as are missing."""
+        """How many positions it takes in the log: its own, and before it ticks, added where missing."""
         return 1
 
 

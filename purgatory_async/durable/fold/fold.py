@@ -7,8 +7,8 @@ A step at log time ``at_us``:
    milliseconds, rounded up; position of the entry that caused it; kind). What this makes due by then takes part.
 3. The entry is dropped as a repetition, or applied. What it makes due at once (a timeout of 0) happens too.
 
-The order is that of the library's timer, which fires equal deadlines in the order in which they were scheduled. Within
-a step it is: leases, takers, operations, silent writers. Leases of one step end in the order in which they began.
+As in the library's timer, equal deadlines fire in the order in which they were scheduled. Those that one step
+scheduled fire in the order leases, takers, operations, silent writers; its leases end in the order in which they began.
 
 >>> from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
 >>> fold = Fold()

@@ -38,7 +38,7 @@ class KeptBytes:
     Attributes:
         used: All bytes.
         pinned: Those that are no history.
-        pinned_of: Those of each owner that has some. Names of keys and queues are of no owner.
+        pinned_of: Pinned bytes by owner. Names of keys and queues have no owner.
     """
 
     __slots__ = ("pinned", "pinned_of", "used")

@@ -34,7 +34,7 @@ class LogClock:
     __slots__ = ("_wakeups", "next_ns", "now_ns", "now_us", "zero_us")
 
     now_us: int
-    """Log time in microseconds; while time passes, that of what is happening."""
+    """Log time in microseconds; while time passes, the time of the event that happens."""
     now_ns: int
     """The same in nanoseconds, counted from `zero_us`."""
     next_ns: int

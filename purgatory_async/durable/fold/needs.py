@@ -1,6 +1,6 @@
 """The conditions of operations, counted from the signals on their keys; no clock and no I/O.
 
-A need counts one signal with `note`, and all those of a batch at once with `take`. Both give the same result.
+A need counts one signal with `note`, and all signals of a batch at once with `take`. Both give the same result.
 
 `Amount` is Kafka's DelayedFetch (``min.bytes`` over several partitions), `Voters` its DelayedProduce (acks from
 distinct replicas).

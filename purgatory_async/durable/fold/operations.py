@@ -63,7 +63,7 @@ class Operation(SignalledOperation):
     """An operation of the log; ``submitted`` is the log time of its submission.
 
     Attributes:
-        position: That of its submission.
+        position: The position of its submission.
         id: Its id.
         data: The client's attachment.
         deadline_us: The log time at which it expires; None for none.

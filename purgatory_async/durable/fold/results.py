@@ -32,7 +32,7 @@ class Submitted(Result, frozen=True, array_like=True, tag=True):
 
     Attributes:
         id: Its id.
-        state: Now; that of a replayed one may be any.
+        state: Its present state, any for one that was submitted before.
         replayed: An earlier entry with the same Idempotency-Key submitted it.
     """
 
@@ -45,7 +45,7 @@ class Signalled(Result, frozen=True, array_like=True, tag=True):
     """The signals of the entry were counted.
 
     Attributes:
-        index: That of the last one.
+        index: The index of the last signal.
         completed: How many operations they completed.
         replayed: By an earlier entry with the same Idempotency-Key.
     """

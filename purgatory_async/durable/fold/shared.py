@@ -25,7 +25,7 @@ LONGEST_US: Final = 3_155_760_000 * SECOND
 EXACT_US: Final = 2**42
 """50 days: up to here, seconds in a float are exact to the nanosecond."""
 MOST_OF_ENTRY: Final = 2 << 20
-"""More bytes than any entry has pinned: its own, at most 1.5 MiB, and those of up to 1,000 pieces."""
+"""More bytes than any entry has pinned: its text, at most 1.5 MiB, and 128 for each of up to 1,000 pieces."""
 NO_LIMIT: Final = 2**62
 NEVER_US: Final = 2**62
 """A log time that never comes."""

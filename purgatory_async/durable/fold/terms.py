@@ -59,11 +59,11 @@ class Terms:
         return tuple(zip(self._positions, self._names, strict=True))
 
     def resume(self, saved: Begun) -> None:
-        """Take over those of a checkpoint. O(terms)."""
+        """Take over the terms of a checkpoint. O(terms)."""
         for position, name in saved:
             self.begin(position, name)
 
 
 def seal(terms: Begun, state: str) -> str:
-    """Return what shows whether saved terms are those of a state, given its digest; empty for none. O(terms)."""
+    """Return what shows whether saved terms belong to a state, given its digest; empty for none. O(terms)."""
     return blake2b(repr((terms, state)).encode(), digest_size=12).hexdigest() if terms else ""

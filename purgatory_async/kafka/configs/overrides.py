@@ -44,7 +44,7 @@ def changed(overrides: Overrides, changes: Iterable[tuple[str, int, str | None]]
 
     Args:
         overrides: What the topic has.
-        changes: Names, numbers of a `Change`, and values; those of deletions are ignored.
+        changes: Names, numbers of a `Change`, and values; a deletion's value is ignored.
 
     Raises:
         ProtocolError: As `checked`; invalid_request for another number; invalid_config for one that needs a list.

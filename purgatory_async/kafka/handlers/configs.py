@@ -140,7 +140,7 @@ def _alterable(node: Node, wanted: Any, *, twice: bool) -> Topic:
     if wanted.resource_type == Resource.BROKER:
         raise ProtocolError(
             ErrorCode.invalid_config,
-            f"a broker's configs must be given when it starts: cannot alter those of broker {name[:100]!r}; "
+            f"a broker's configs must be given when it starts: cannot alter broker {name[:100]!r}; "
             "see purgatory kafka --help",
         )
     if wanted.resource_type != Resource.TOPIC:

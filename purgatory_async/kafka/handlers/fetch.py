@@ -16,7 +16,7 @@ _NO_START: Final = -1  # the protocol's default; a fetch has the field from vers
 
 
 class _Diverging(NamedTuple):
-    """A part for a follower that has what its leader has not; ``epoch`` is that of its last batch."""
+    """A part for a follower that has what its leader has not; ``epoch`` is its last batch's."""
 
     partition: Partition
     epoch: int

@@ -56,7 +56,7 @@ def _more(topic: Topic, count: int) -> int:
 
 
 def _placement(node: Node, topic: Topic, assignments: Any, more: int) -> list[tuple[int, ...]]:
-    """The brokers of each new partition: as many as those of the others."""
+    """The brokers of each new partition: as many as the others have."""
     copies = len(topic.partitions[0].replicas)
     if assignments is None:
         return node.topics.placed(more, copies, after=len(topic.partitions))

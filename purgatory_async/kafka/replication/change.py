@@ -43,7 +43,7 @@ class Change:
     Attributes:
         everything: Whether all that the teller told before is void.
         topics: Those that are new, or have changed; only the controller tells them.
-        deleted: Ids of topics; likewise.
+        deleted: Ids of deleted topics; only the controller tells them.
         in_sync: Sets that have changed.
     """
 

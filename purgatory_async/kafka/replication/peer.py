@@ -34,7 +34,7 @@ class Peer:
 
     Args:
         host: The other broker's.
-        port: Likewise.
+        port: The other broker's.
         name: Given to the other broker as the client's.
         timer: Runs the patience.
         patience: Seconds without an answer after which the connection is given up.

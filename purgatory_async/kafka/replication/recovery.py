@@ -86,7 +86,10 @@ async def take_back(node: Node, others: Mapping[int, Other]) -> None:
 
 
 async def _learn_topics(node: Node, others: dict[int, Other]) -> None:
-    """Learn all that the controller told, while there are no records that a topic deleted since could take along."""
+    """Learn the topics from the controller, before any records.
+
+    A topic that was deleted meanwhile is deleted here, too; read later, it would take its records along.
+    """
     controller = node.cluster.controller
     if controller not in others:
         return

@@ -129,7 +129,7 @@ class _Counts:
 
     @classmethod
     def of(cls, pending: pa.Table, matches: pa.Table) -> Self:
-        """Look up the operation of each match; those of ended operations are dropped."""
+        """Look up the operation of each match; drop matches of ended operations."""
         whose, own = identities([matches, pending], "op_id", "submit_ns")
         places = np.argsort(own, kind="stable")
         place = np.minimum(np.searchsorted(own[places], whose), max(len(own) - 1, 0))
@@ -154,7 +154,7 @@ class _Counts:
         return reached, reached_ns
 
     def settled(self, pending: pa.Table, stays: Flags, settled_ns: int) -> tuple[pa.Table, pa.Table]:
-        """Those that stay, with what is settled added up, and the rest of their signals."""
+        """Return the operations that stay, with settled signals added up, and their unsettled signals."""
         amount = longs(pending, "amount").copy()
         final = self.at_ns < settled_ns
         np.add.at(amount, self.row[final], self.n[final])

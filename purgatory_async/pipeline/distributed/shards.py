@@ -158,7 +158,7 @@ def identities(tables: Sequence[pa.Table], *columns: str) -> list[Longs]:
 
 
 def _ranks(values: pa.ChunkedArray) -> Longs:
-    """A small number for each value: integers in their order, strings in that of their first appearance."""
+    """Return a small number for each value; integers are numbered in ascending order, strings as they first appear."""
     if pa.types.is_integer(values.type):
         return np.unique(values.to_numpy(), return_inverse=True)[1].astype(np.int64)
     coded: Any = values.combine_chunks().dictionary_encode()
@@ -235,7 +235,7 @@ class ShardProcessor(StatefulProcessor):
         """Process a batch's rows of the shard, or None when its timer is due; returns the output rows."""
 
     def reset_timer(self, standing_ms: int, wanted_ms: int) -> int:
-        """Replace the shard's timer, if it is another; each is 0 for none. Returns the registered one."""
+        """Replace the shard's timer if its time differs; return its time. A time of 0 means no timer."""
         if standing_ms != wanted_ms:
             # Delete it even if it is due: its work has just been done.
             if standing_ms:

@@ -89,7 +89,7 @@ JAVA_OPTIONS: Final = "-XX:+UseSerialGC"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The settings of a run: those of the options, with `Pace` for ``delay`` and ``keep``; times are in seconds."""
+    """The settings of a run: its options, with `Pace` for ``delay`` and ``keep``; times are in seconds."""
 
     operations: Path
     signals: Path

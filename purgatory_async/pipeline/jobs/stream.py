@@ -38,7 +38,7 @@ _LONGEST_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The settings of a run: those of the options."""
+    """The settings of a run: its options."""
 
     journal: Location
     out: Path

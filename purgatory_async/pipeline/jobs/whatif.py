@@ -58,8 +58,8 @@ __all__ = ["Wanted", "command", "run"]
 _NS: Final = 1_000_000_000
 _SLICE_RECORDS: Final = 200_000  # of a node: few enough for a worker's memory, enough to pay for a slice
 
-# Of a slice: the sums of all its operations (``whole``), or of those of a prefix, under a setting. Sums of durations
-# can exceed 64 bits.
+# Of a slice: the sums of all its operations (``whole``) or of a prefix, under a setting. Sums of durations can exceed
+# 64 bits.
 _PARTS: Final = pa.schema(
     [
         ("whole", pa.bool_()),
@@ -237,7 +237,7 @@ def _slice_ns(settings: Iterable[Setting], found: Iterable[Row]) -> int:
 
 
 def _added_up(parts: Iterable[Row], settings: int) -> tuple[_Sums, dict[str | None, _Sums]]:
-    """The sums of all operations, and those of each prefix."""
+    """The sums of all operations, and of each prefix."""
     whole = _Sums([Totals()] * settings)
     prefixes: dict[str | None, _Sums] = {}
     for part in parts:

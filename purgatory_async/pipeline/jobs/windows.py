@@ -73,7 +73,7 @@ def command(
     clock of the record. An operation counts under each of its keys. latency_sketch is a KLL sketch of the latencies of
     completed operations in nanoseconds: kll_merge_agg_bigint makes coarser windows, kll_sketch_get_quantile_bigint
     percentiles. OUT/quarantine has the journal's damaged lines. --from and --to choose operations by their submission:
-    the tables of days that follow each other add up to that of all.
+    the tables of successive days add up to the table of them all.
 
     \b
     Example:

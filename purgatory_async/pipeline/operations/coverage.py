@@ -39,7 +39,7 @@ what some of its records cover; the columns of the other are null."""
 
 
 def cover(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Survey records, in the columns of `COVER_READ`; yields those of `COVERED`. Holds all ``seq`` at once."""
+    """Survey records (`COVER_READ`); yields `COVERED`. Keeps all ``seq`` in memory."""
     seqs: dict[tuple[str, str], list[pa.Array]] = {}
     for records in in_portions(batches):
         owners = _counted(records)

@@ -52,7 +52,7 @@ class Pairing:
     """Which submission begins each operation, and which outcome ends it."""
 
     submits: pa.Table  # in the columns of a journal, in any order
-    outcomes: pa.Table  # all of the same operations, likewise
+    outcomes: pa.Table  # all of the same operations, in such columns
     begun: Ints  # rows of the submissions that begin an operation
     ended: Ints  # for each of those the row of the outcome that ends it; -1 while it is pending
     early: NDArray[np.bool_]  # which outcomes have no submission before them

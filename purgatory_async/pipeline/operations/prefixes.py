@@ -46,7 +46,7 @@ class Prefixed:
         number = found.indices.to_numpy().astype(np.int64)[watched.indices.to_numpy()]
         order = in_order(number)
         number, row = number[order], pc.list_parent_indices(lists).to_numpy()[order]
-        # Keys of an operation are neighbours, so those of one prefix still are.
+        # Keys of an operation are neighbours, so keys of one prefix still are.
         once = (np.diff(number, prepend=-1) != 0) | (np.diff(row, prepend=-1) != 0)
         return cls(found.dictionary.to_pylist(), number[once], row[once])
 

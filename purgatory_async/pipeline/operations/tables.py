@@ -49,7 +49,7 @@ def dealt(records: DataFrame) -> DataFrame:
 
 
 def operations(buckets: DataFrame, between: Between = ALWAYS) -> DataFrame:
-    """Find the outcome of each operation in a journal's dealt records, or of those of a range of time.
+    """Find the outcome of each operation in a journal's dealt records, or in those within a range of time.
 
     One shuffle of its submissions and outcomes.
 
@@ -140,10 +140,10 @@ def nodes(covered: DataFrame) -> DataFrame:
     """Survey the runs and nodes of a journal, of which `cover` has surveyed all parts.
 
     Returns:
-        ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records,
-        submits, outcomes, signals, untimed, ranges, tick_ns, wheel_size``, a row for each. ``first_ns`` and ``last_ns``
-        are ``mono_ns``, ``untimed`` counts submissions without a timeout, ``ranges`` those of numbers in the parts, and
-        the last two are null without a `Stats` record.
+        ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records, submits, outcomes,
+        signals, untimed, ranges, tick_ns, wheel_size``, a row for each. ``first_ns`` and ``last_ns`` are ``mono_ns``,
+        ``untimed`` counts submissions without a timeout, ``ranges`` ranges of numbers in the parts, and the last two
+        are null without a `Stats` record.
     """
     counts = ("records", "submits", "outcomes", "signals", "untimed")
     return covered.groupBy("run_id", "node").agg(

@@ -249,7 +249,7 @@ class _Examination:
         return found if any(row["prefix"] is not None for row in found) else []
 
     def ranks(self, sums: pa.Table) -> Ranks:
-        """The percentiles of all durations, and of those of the busiest prefixes."""
+        """The percentiles of all durations, and of each of the busiest prefixes."""
         ranks = Ranks(ranked_sums(sums), PERCENTILES)
         if ranks.parts:
             pick = partial(chosen, parts=ranks.parts)

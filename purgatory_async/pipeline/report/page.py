@@ -157,7 +157,7 @@ def _edges(axes: Axes, findings: Findings) -> list[float]:
 
 
 def _end_above_usual(axes: Axes, places: Sequence[float], heights: Sequence[float], least: float = 0) -> None:
-    """End the vertical axis above the usual heights if the highest flattens them; what is cut off gets its value."""
+    """End the vertical axis above the usual heights if the highest flattens them; label each peak that is cut off."""
     usual = max(sorted(heights)[ceil(_USUAL * len(heights)) - 1], least)
     if not usual or max(heights) <= _FLATTENS * usual:
         axes.set_ylim(bottom=0)

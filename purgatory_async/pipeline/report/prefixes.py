@@ -22,8 +22,8 @@ PREFIXES: Final = pa.schema(
         *((f"latency_{name}_ns", pa.int64()) for name in (*(f"p{share}" for share in PERCENTILES), "max")),
     ]
 )
-"""The counts and latencies of a prefix; an operation counts once under each prefix of its keys. The latencies are those
-of completed operations, and the percentiles of the thousand prefixes with most operations only."""
+"""The counts and latencies of a prefix; an operation counts once under each prefix of its keys. Only completed
+operations have a latency, and only the thousand prefixes with most operations percentiles."""
 
 
 def ranked_sums(sums: pa.Table) -> pa.Table:

@@ -37,9 +37,10 @@ SUMS: Final = pa.schema(
         ("held_ns", pa.decimal128(38, 0)),
     ]
 )
-"""A count of all operations (``whole``) or those of a prefix, by outcome and step; ``least`` and ``greatest`` are the
-extreme durations in it. ``step`` and both are null where nothing is measured: the latency of completed operations is,
-and of all together the lateness of expired ones. ``held_ns`` sums the times pending, up to a node's last record."""
+"""A count of all operations (``whole``) or the operations of a prefix, by outcome and step; ``least`` and ``greatest``
+are the extreme durations in it. ``step`` and both are null where nothing is measured: the latency of completed
+operations is, and of all together the lateness of expired ones. ``held_ns`` sums the times pending, up to a node's last
+record."""
 
 READ: Final = ("keys", "outcome", "latency_ns", "lateness_ns")
 """What `chosen` needs of an operation."""
@@ -55,7 +56,7 @@ _ADDED: Final = (("count", "sum"), ("least", "min"), ("greatest", "max"), ("held
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Operations, all of them and then again those of each prefix."""
+    """All operations, then the operations of each prefix."""
 
     names: Sequence[str | None]  # of the prefixes
     name: Ints  # the place of each row's prefix in ``names``; -1 for all of them
@@ -87,7 +88,7 @@ class _Rows:
 
 
 def summed(operations: pa.Table, last_ns: Mapping[tuple[str, str], int]) -> pa.Table:
-    """Sum operations, in the columns of `OPERATIONS`, given the last instant of each run and node; those of `SUMS`."""
+    """Sum operations (`OPERATIONS`), given the last instant of each run and node; return `SUMS`."""
     rows = _Rows.of(operations)
     key = ((rows.name + 1) * len(OUTCOMES) + rows.outcome) * (_MOST_STEPS + 1) + rows.step + 1
     order = in_order(key)
@@ -127,7 +128,7 @@ def added_up(sums: pa.Table) -> pa.Table:
 
 
 Set = tuple[str, str | None, bool]
-"""Operations of an outcome: those of a prefix, or all of them if the last is True."""
+"""An outcome, a prefix, and whether all operations are meant instead of the prefix's."""
 
 
 class Ranks:
@@ -138,7 +139,7 @@ class Ranks:
         shares: In percent, from 1 to 100.
 
     Attributes:
-        parts: For each set and step that holds a percentile a number below its length; those of one value have none.
+        parts: A number from 0 for each set and step with a percentile to find; a step of a single value has none.
         found: The values for each set and share. As long as not all `parts` are solved, some are only close.
     """
 
@@ -176,7 +177,7 @@ class Ranks:
 
 
 def chosen(operations: pa.Table, parts: Mapping[tuple[Set, int], int]) -> pa.Table:
-    """Choose the durations of operations, in the columns of `READ`, that are in some steps; those of `CHOSEN`."""
+    """Choose the durations of operations (`READ`) that are in some steps; return `CHOSEN`."""
     rows = _Rows.of(operations)
     places = {name: place for place, name in enumerate(rows.names)}
     width = _MOST_STEPS + 1

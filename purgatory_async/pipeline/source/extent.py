@@ -58,11 +58,11 @@ TABLES: Final = {
     "damage": DAMAGE_COLUMNS,
     "all": pa.schema([*arrow_schema(), *DAMAGE_COLUMNS]),
 }
-"""What can be read of a journal; ``all`` has the columns of both, those of one of them null in each row."""
+"""What can be read of a journal; ``all`` has the columns of both, and each row is null in the columns of one."""
 
 
 def segments_in(directory: Location) -> list[Segment]:
-    """List the segments of a journal by run, node and number; those of a store without its name.
+    """List the segments of a journal by run, node and number; of a store as bare names.
 
     Raises:
         OSError: The directory cannot be read.
@@ -241,8 +241,8 @@ class Extent:
 def survey(directory: Location, between: Between = ALWAYS) -> Extent:
     """Fix the extent of a journal: all segments, the live ones up to their last whole line.
 
-    Of a range of time those of a run and node count from the one before the first with a record in it on: an operation
-    may end at any time after its submission.
+    Within a range of time, the segments of a run and node begin with the one before the first that has a record in the
+    range: an operation may end at any time after its submission.
 
     Reads the ends of the files, and the whole of those with a checksum. The program may still write, rotate and delete.
 

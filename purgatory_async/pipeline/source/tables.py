@@ -7,8 +7,8 @@ Spark's own JSON source reads a torn last line as a record, or hides damage, and
     spark.read.format("purgatory_journal").load("journal")
     spark.readStream.format("purgatory_journal").option("table", "all").load("journal")
 
-Options: ``table`` is ``records`` (the default), ``damage`` or ``all``, which has the columns of both, those of one of
-them null in each row. For a stream, ``files_per_batch`` is the most segments that a batch reads.
+Options: ``table`` is ``records`` (the default), ``damage`` or ``all``, which has the columns of both, and each row is
+null in the columns of one. For a stream, ``files_per_batch`` is the most segments that a batch reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

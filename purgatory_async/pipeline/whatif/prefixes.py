@@ -46,7 +46,7 @@ class Prefix:
 def recommend_each(prefixes: Iterable[Prefix], recommended: Line) -> list[Prefix]:
     """Choose a timeout for each prefix, and say why; those with most operations first.
 
-    They share a timer, so its tick and wheel are those of the setting ``recommended`` for all operations.
+    They share a timer, so each has the tick and wheel that are ``recommended`` for all operations.
     """
     found = []
     for each in prefixes:

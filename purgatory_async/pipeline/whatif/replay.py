@@ -5,7 +5,7 @@ completes when the signals satisfy it, or when it was recorded to have completed
 recorded end stands, unless the signals satisfied the operation before.
 
 An operation belongs to the slice of its submission, or to `ENDLESS` if it has no timeout. A signal is wanted by the
-operations of its own slice, by those of the slice before, and by those that wait without end.
+operations of its own slice, by operations of the slice before, and by those that wait without end.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,7 +72,7 @@ class Slices:
     endless: bool  # whether there may be operations without a timeout
 
     def of_operations(self, pairing: Pairing) -> pa.Table:
-        """Pack operations, in the columns of `SLICED`, the tables in those of `WAITS`."""
+        """Pack operations, in the columns of `SLICED`, with tables of `WAITS`."""
         found = pairing.operations()
         timed = found["timeout_ns"].is_valid().to_numpy()
         number = np.where(timed, found["submit_ns"].to_numpy() // self.width_ns, ENDLESS)
@@ -83,7 +83,7 @@ class Slices:
         """Pack the signals among some records, in the columns of `SIGNALS_READ`.
 
         Yields:
-            Batches with the columns of `SLICED`, the tables in those of `SIGNALS`. A signal is in two or three.
+            Batches with the columns of `SLICED`, with tables of `SIGNALS`. A signal is in two or three.
         """
         for records in in_portions(batches):
             signals = records.filter(pc.equal(records["kind"], "signal"))
@@ -130,7 +130,7 @@ def replay(operations: pa.Table, signals: pa.Table, settings: Sequence[Setting])
 def replay_prefixes(
     waits: Waits, keys: pa.ChunkedArray, settings: Sequence[Setting]
 ) -> Iterator[tuple[str | None, Waits, list[Totals]]]:
-    """Let recorded operations, given with their keys, run again under each setting, those of each prefix apart.
+    """Let recorded operations, given with their keys, run again under each setting, each prefix by itself.
 
     Yields:
         Each prefix with its operations and their totals of each setting, in order.

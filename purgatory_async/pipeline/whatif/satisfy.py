@@ -97,7 +97,7 @@ def satisfied(waits: Waits, signals: Signals) -> Ints:
 
 
 class _Search:
-    """Operations against signals. A *rank* is a place in the order of seq, a *position* one in that of keys.
+    """Operations against signals. A *rank* is an index in the order of seq, a *position* an index in the order of keys.
 
     A *pair* is an operation with one of its keys. Pairs are looked up in the order of their keys, so that neighbours
     look at the same signals: in the order of operations nearly every step of a search would miss the cache.

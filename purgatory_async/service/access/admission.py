@@ -1,7 +1,6 @@
 """A request that was let in by its token, and may lose that right while it is under way.
 
-Its rights are those of the moment: they are asked again when it makes a change, and before it is answered with what it
-read.
+Its rights are checked again when it makes a change, and before it is answered with what it read.
 """
 
 from typing import Final, Protocol

@@ -63,7 +63,7 @@ class Rate:
 
     @property
     def burst(self) -> int:
-        """How many are allowed at once: those of one second, at least one."""
+        """How many requests are allowed at once: as many as in one second, at least one."""
         return max(1, self.number // self.seconds)
 
 

@@ -142,12 +142,10 @@ def _check_owner(grant: Grant, named: bool, line: int, known_named: bool, limits
     """Check a line against the first line of its owner."""
     if named != known_named:
         raise ValueError(
-            f"the owner is that of line {line}, by a digest of 8 digits: give this or that a name="
+            f"line {line} has this owner, too, by a digest of 8 digits: give one of the two a name="
         )
     if grant.limits != limits:
-        raise ValueError(
-            f"max-pending=, max-bytes= and rate= must be those of line {line}, which has its name"
-        )
+        raise ValueError(f"max-pending=, max-bytes= and rate= must be as in line {line}, which has its name")
 
 
 def _read_line(content: bytes) -> tuple[Grant, bool]:

@@ -115,17 +115,17 @@ async def redirect_ui(service: Service, request: Request) -> Answer:  # noqa: AR
     return Answer(308, headers=(("Location", f"{request.prefix}/ui/"),))
 
 
-async def read_page(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+async def read_page(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/``: the dashboard's page."""
     return _file(request, "index.html")
 
 
-async def read_script(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+async def read_script(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/app.js``: the dashboard's script."""
     return _file(request, "app.js")
 
 
-async def read_style(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+async def read_style(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/style.css``: the dashboard's style."""
     return _file(request, "style.css")
 

@@ -51,11 +51,11 @@ class Endpoint:
         permission: The scope a token needs; None if the path is open.
         answers: By status; of several structs clients take the first that fits.
         query: Its query parameters.
-        repeated: Those of them that may repeat.
+        repeated: Query parameters that may repeat.
         headers: The request headers that it reads.
         body: The struct of the body, or one of several; None if it takes none.
         needs_body: Whether the body is required.
-        problems: Beyond those of every request of its kind.
+        problems: Its own, besides the problems of every request of its kind.
         own: A scope that does in place of the other, for what the token's owner made.
         adds_up: Whether a repeated request changes more, so that an Idempotency-Key is refused.
         probed: Whether HTTP/1.0 may ask for it without ``Host``.

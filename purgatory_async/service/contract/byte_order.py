@@ -7,7 +7,7 @@ __all__ = ["bom_fault"]
 
 _MARKS: Final = {
     BOM_UTF8: "UTF-8",
-    BOM_UTF32_LE: "UTF-32",  # before that of UTF-16, which it begins with
+    BOM_UTF32_LE: "UTF-32",  # before the mark of UTF-16, which it begins with
     BOM_UTF16_LE: "UTF-16",
     BOM_UTF16_BE: "UTF-16",
 }

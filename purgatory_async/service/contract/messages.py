@@ -91,7 +91,7 @@ class Signalled(Struct):
 
 
 class SignalledBatch(Struct):
-    """The answer of ``POST /v1/signals``; ``index`` is that of the last one."""
+    """The answer of ``POST /v1/signals``; ``index`` is the last signal's."""
 
     index: int
     completed: int
@@ -127,7 +127,7 @@ class FollowView(Struct):
 
     Attributes:
         signals: Oldest first.
-        index: The newest of the service; that of the last signal, if there are more.
+        index: The newest of the service; if there are more signals, the index of the last one here.
         next: The next ``since``.
         more: Whether the answer was cut.
         gap: Whether a signal after ``since`` may be missing.

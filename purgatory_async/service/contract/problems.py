@@ -130,7 +130,7 @@ def malformed(reason: str) -> Problem:
 
 
 def invalid(pointer: str, detail: str, *more: Fault) -> Problem:
-    """The member of the body at the pointer breaks a rule; so do those of more faults."""
+    """The member of the body at the pointer breaks a rule; so do the members of more faults."""
     return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail), *more])
 
 

@@ -78,7 +78,8 @@ class Followers:
         """Return the signals after a place; hold the request while there is none.
 
         A place of another history, or above the newest signal, is a gap before all that is kept. The state must have
-        caught up; it is that of the answer until the caller awaits something else.
+        caught up. It does not change before the caller awaits something else, so what the caller reads then belongs to
+        the answer.
 
         Args:
             wanted: The keys and prefixes.

@@ -129,8 +129,8 @@ class Supervisor:
             The exit code: 0 if all stopped as they should, 1 if one failed meanwhile.
 
         Raises:
-            StartRefused: The workers' start was refused, or that of the last one left.
-            LogDamaged: Likewise for damaged state.
+            StartRefused: The workers' start was refused, or the last remaining worker's.
+            LogDamaged: They cannot start because the state is damaged.
         """
         self._announce = announce
         if not self._settings.reuse_port:  # else the process before us serves the port until a worker can

@@ -61,7 +61,7 @@ class Origin:
     usual_port: int
 
     def is_of(self, own: Authority) -> bool:
-        """Return whether the page's host and port are those of the request's ``Host``. O(1).
+        """Return whether the page's host and port are as in the request's ``Host``. O(1).
 
         Ignores the scheme: behind a TLS proxy the service does not know its own.
         """

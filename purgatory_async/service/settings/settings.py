@@ -338,7 +338,7 @@ def choose(
 ) -> dict[str, tuple[Any, str]]:
     """Return each given setting's value and the source that won, by name.
 
-    Arguments and exceptions are those of `resolve`.
+    Arguments and exceptions are as for `resolve`.
     """
     layers: dict[str, Mapping[str, object]] = {
         "the configuration file": file,

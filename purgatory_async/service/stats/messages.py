@@ -55,14 +55,14 @@ class Counts(Struct):
 
 
 class QueueTotals(Struct):
-    """All queues together, those of dead items included.
+    """All queues together, dead queues included.
 
     Attributes:
         items: Those that can be taken now.
         delayed: Those that cannot be taken yet.
         leased: Leased items.
         dead: How many went to a dead queue: since the start, with a store since its log began.
-        oldest: Seconds since the oldest ready item was put, those of dead queues left out; null if there is none.
+        oldest: Seconds since the oldest ready item was put, without dead queues; null if there is none.
     """
 
     items: int
@@ -266,7 +266,7 @@ class Stats(Struct):
         uptime: Seconds since the start.
         draining: Whether the service refuses new waits.
         counts: A snapshot.
-        queues: A snapshot; the oldest item is that of the survey or a later scrape.
+        queues: A snapshot; the oldest item is as of the survey or a later scrape.
         limits: From the settings.
         journal: Null without one.
         survey_age: Seconds since the survey that took the members below.

@@ -17,7 +17,7 @@ STEPS: Final = 4096  # queues in one pass
 
 
 class OldestItem:
-    """The oldest ready item as of the last look, those of dead queues left out: no taker is expected for them."""
+    """The oldest ready item as of the last look. Dead queues are left out: no taker is expected for their items."""
 
     def __init__(self, state: State) -> None:
         self._state: Final = state

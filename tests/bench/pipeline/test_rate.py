@@ -1,4 +1,4 @@
-"""The rate of a job is that of the median sample, and is held against its target."""
+"""The rate of a job is taken from the median sample, and is held against its target."""
 
 import pytest
 

@@ -88,7 +88,7 @@ def test_the_page_has_a_row_per_point_and_a_line_per_loss(made):
     text = (made / "page.html").read_text(encoding="utf-8")
     assert text.count('<th scope="row">') == len(readings())
     assert "call_later used 20 % less processor time (25 % without the harness) than purgatory_async" in text
-    # The fault: points of both kinds are counted together, and the many of one hide those of the other.
+    # The fault: points of both kinds are counted together, and the many of one hide the few of the other.
     assert (
         "No contestant used less processor time than the library at 0 of 6 points "
         "where requests are answered by a callback.</h1>"

@@ -45,7 +45,7 @@ def test_net_uses_the_harness_of_the_same_round_and_load():
 
 @pytest.mark.parametrize("missing", ["ours", "the harness"])
 def test_net_leaves_out_a_round_in_which_one_of_the_two_failed(missing):
-    # The fault: the readings after the one that failed are paired with those of the round before.
+    # The fault: the readings after the one that failed are paired with readings of the round before.
     ours, alone = cpu(10.0, 20.0, 31.0), cpu(1.0, 9.0, 2.0)
     del (ours if missing == "ours" else alone)[1]
     assert net_cpu({point(): ours, point(HARNESS): alone}, point()) == (9.0, 19.0, 29.0)

@@ -35,7 +35,7 @@ def indexes(fold):
 
 
 def test_a_restarted_replica_drops_the_same_signals_for_room():
-    """The first to be superseded leaves first, not the oldest, nor that of the first key."""
+    """The first to be superseded leaves first, not the oldest, nor the first key's."""
     with closing(Fold()) as before:
         apply(before, *signalled("c", "a", "b", "a", "b", "c"), SetLimits(max_kept=5 * 129 + 3))
         assert indexes(before) == {"a": [4], "b": [3, 5], "c": [1, 6]}

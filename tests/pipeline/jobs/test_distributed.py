@@ -24,7 +24,7 @@ T = 1_700_000_000 * SECOND
 
 @pytest.fixture(autouse=True)
 def same_session(spark):
-    """The job sets how many tasks its stages have; the session is that of all tests."""
+    """The job sets how many tasks its stages have; all tests share the session."""
     before = spark.conf.get("spark.sql.shuffle.partitions")
     yield
     spark.conf.set("spark.sql.shuffle.partitions", before)

@@ -79,7 +79,7 @@ def test_a_day_is_the_same_from_less_of_the_journal(spark, journal, node, tmp_pa
     day = found[0]
     assert day["operations"] == 6
     assert (day["outcomes"]["completed"], day["outcomes"]["pending"]) == (5, 1)
-    # Those of the day before that end in it are none of its anomalies; what is pending waits to the journal's end.
+    # Operations of the day before that end in it are none of its anomalies; what is pending waits to the journal's end.
     assert (day["anomalies"], day["missing"], day["keys"]) == (0, [], 2)
     last = max(record.mono_ns for record in node.records)
     assert day["pending_mean"] == (5 * 7 * HOUR + last - 32 * HOUR) / DAY

@@ -87,13 +87,13 @@ def test_lines_of_one_name_must_have_equal_limits():
     both = line % TOKEN + line % b"hunter2hunter2hunter2"
     assert repr(parse_tokens(both, "tokens")) == "<Tokens 2>"
     message = refusal(both + b"third-0123456789 read name=a rate=2/s")
-    assert "line 3: max-pending=, max-bytes= and rate= must be those of line 1" in message
+    assert "line 3: max-pending=, max-bytes= and rate= must be as in line 1" in message
 
 
 def test_a_name_that_is_another_tokens_digest_is_refused():
     owner = grant(b"").owner.encode()
     message = refusal(b"%s wait\nhunter2hunter2hunter2 wait name=%s" % (TOKEN, owner))
-    assert "line 2: the owner is that of line 1, by a digest of 8 digits" in message
+    assert "line 2: line 1 has this owner, too, by a digest of 8 digits" in message
 
 
 def test_a_grant_shows_no_digest_of_its_token():

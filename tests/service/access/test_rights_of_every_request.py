@@ -143,7 +143,7 @@ def shop(tenants):
 
 
 def status_of(reply):
-    """The status; of a batch of one that of its error."""
+    """The status; for a batch of one, its error's."""
     errors = reply.json.get("errors") if reply.status == 200 and reply.body.startswith(b'{"done"') else None
     return errors[0]["status"] if errors else reply.status
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 class Event(NamedTuple):
     """One event: its number, its name, and its data decoded.
 
-    Positions count from 1, and so do the events of a position: an event's number is that of its position, plus those
-    before it there. So entries with one event each give 1, 2, 3, ...; a gap's number is one less than the next one's.
+    Positions count from 1, and so do the events of a position: an event's number is its position's, plus those before
+    it there. So entries with one event each give 1, 2, 3, ...; a gap's number is one less than the next one's.
     """
 
     number: int

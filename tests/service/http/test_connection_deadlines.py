@@ -129,7 +129,7 @@ async def test_a_held_request_has_no_deadline_but_its_own(wired):
     link = wired.link()
     await link.send(request("/v1/wait?key=a&wait=199s"))
     await wired.after(HEAD_TIME + TICK)
-    assert wired.service.timer.pending == 1  # that of its wait, and none of the connection
+    assert wired.service.timer.pending == 1  # its wait's, and none of the connection
     await wired.after(198 - HEAD_TIME - TICK)
     assert (link.pipe.written, link.open) == (b"", True)
     await wired.after(1 + TICK)

@@ -119,7 +119,7 @@ async def test_workers_that_come_and_go_make_no_gap(members):
         here = await members.start()
         answer = (await here.request("GET", f"/v1/wait?key=a&since={place}&limit=2")).json
         assert not answer["gap"]
-        # The history of an answer is that of each of its signals, too.
+        # Each signal has the history of the answer that it is in.
         place = f"{answer['next'].rpartition('-')[0]}-{answer['signals'][0]['index']}"
         assert place.endswith(f"-{sent[-1]}")
 

@@ -153,7 +153,7 @@ def test_an_emptied_postgres_ends_all_workers(worker, workers):
     engine = PostgresEngine(shared(Postgres))
     one = worker(f"{engine.server.url}?name={engine.name}", "--workers", workers).ready()
     one.request("POST", "/v1/keys/a/signal")
-    # As TRUNCATE does, whose locks could meet those of the workers in another order.
+    # As TRUNCATE does, whose locks could meet the workers' locks in another order.
     asyncio.run(engine.sql("WITH gone AS (DELETE FROM purgatory_log) DELETE FROM purgatory_head"))
     code, logged = one.end()
     assert code == 3

@@ -131,7 +131,7 @@ def test_a_process_tells_its_manager_what_it_does(heard, tmp_path, workers):
 
 
 def _until(heard, beginning):
-    """The messages up to the first with a beginning; in between are only those of the watchdog."""
+    """The messages up to the first with a beginning; in between are only the watchdog's."""
     messages, give_up = [heard.recv(999)], time.monotonic() + PATIENCE_S
     while not messages[-1].startswith(beginning):
         assert messages[-1] == b"WATCHDOG=1", messages

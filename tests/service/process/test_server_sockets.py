@@ -126,7 +126,7 @@ def test_commands_speak_over_a_unix_socket(folder):
 
 
 def made_at(path):
-    """When a file was made, in nanoseconds, for its inode may be that of the one before; None without one."""
+    """When a file was made, in nanoseconds, for its inode may be the same as before; None without one."""
     try:
         return path.lstat().st_mtime_ns
     except FileNotFoundError:

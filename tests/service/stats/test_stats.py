@@ -1,4 +1,4 @@
-"""``GET /v1/admin/stats``: the figures are those of the service and of ``/metrics``, and they add up."""
+"""``GET /v1/admin/stats``: the figures agree with the service and ``/metrics``, and add up."""
 
 import asyncio
 import random

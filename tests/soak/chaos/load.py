@@ -98,7 +98,7 @@ class Load:
 
     async def _read_key(self, client: Client) -> None:
         key = self._draw.choice(KEYS)
-        # That of before all attempts: a later one would allow no less.
+        # From before all attempts: a later one would allow no less.
         floor = self.answers.indexes.get(key, 0)
         reply = await client.ask("GET", f"/v1/keys/{key}")
         if self._expect(reply, f"reading {key}", 200):

@@ -27,7 +27,7 @@ START_US = 1_700_000_000 * SECOND_US
 
 
 def history(*entries):
-    """That of entries a second apart."""
+    """A history of entries a second apart."""
     return history_of(
         [
             Entry(position, START_US + position * SECOND_US, encode(entry))

@@ -65,7 +65,7 @@ class AlwaysSlow(HandOffWithTimeout):
     """No taker takes long to begin, but all of them together do."""
 
     async def take(self, key, timeout):
-        time.sleep(timed_out.STEP / 4)  # noqa: ASYNC251 - as above
+        time.sleep(timed_out.STEP / 4)  # noqa: ASYNC251 - it is the interruption
         return await super().take(key, timeout)
 
 

@@ -50,7 +50,7 @@ async def _run_batch(contestant: Contestant, count: int, *, put_first: bool) -> 
     deadline = time.monotonic() + LEAD
     put_at = deadline - GAP if put_first else deadline + GAP
     items = [object() for _ in range(count)]
-    set_at: list[float] = []  # when the deadlines were set: those of the takers, then those of the puts
+    set_at: list[float] = []  # when the deadlines were set: of takers first, then of puts
     brought: set[int] = set()
 
     async def take(key: int) -> object:

@@ -4,6 +4,7 @@ A rule is a function from sources to a list of complaints; the last test plants 
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -19,6 +20,9 @@ MIN_TEACHING_SHARE = 0.9
 
 # A module's name says what it holds; these names do not.
 GRAVITY_WELLS = ("common", "constants", "helpers", "misc", "models", "types", "utils")
+
+# Pointers that send a reader back for a noun, persons for things, and a second word for a lease.
+STRANGE = re.compile(r"(?<![\w'\"-])(as abov[e]|likewis[e]|of befor[e]|[Ww]hoeve[r]|loa[n]s?)(?![\w'\"-])")
 
 SOURCES = read_package()
 
@@ -99,6 +103,15 @@ def undocumented(sources: Sources) -> list[str]:
         for node in source.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         if not node.name.startswith("_") and ast.get_docstring(node) is None
+    ]
+
+
+def strange_words(sources: Sources) -> list[str]:
+    return [
+        f"{source.dotted}: {found[0]!r} in {line.strip()!r}"
+        for source in sources.values()
+        for line in source.text.splitlines()
+        if (found := STRANGE.search(line))
     ]
 
 
@@ -203,7 +216,15 @@ def real_sleeps(sources: Sources) -> list[str]:
     return complaints
 
 
-RULES = (long_files, long_classes, long_bodies, gravity_wells, undocumented, mute_messages)
+RULES = (
+    long_files,
+    long_classes,
+    long_bodies,
+    gravity_wells,
+    undocumented,
+    strange_words,
+    mute_messages,
+)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -219,8 +240,10 @@ def test_no_class_is_excused_that_is_short_enough() -> None:
 
 
 @pytest.mark.parametrize("folder", ["tests", "examples", "bench"])
-@pytest.mark.parametrize("rule", [long_files, long_bodies, long_test_names], ids=lambda rule: rule.__name__)
-def test_what_stands_beside_the_package_keeps_the_sizes(
+@pytest.mark.parametrize(
+    "rule", [long_files, long_bodies, long_test_names, strange_words], ids=lambda rule: rule.__name__
+)
+def test_what_stands_beside_the_package_keeps_the_rule(
     rule: Callable[[Sources], list[str]], folder: str
 ) -> None:
     complaints = rule(read_beside(folder))
@@ -252,6 +275,7 @@ PLANTED = (
     pytest.param(
         undocumented, "class Public:\n    '''Said.'''\n    def verb(self): pass", id="a silent method"
     ),
+    pytest.param(strange_words, "# Likewise, as abov" + "e.", id="a pointer instead of a noun"),
     pytest.param(
         real_sleeps, "async def test_x():\n    await asyncio.sleep(0.01)", id="a sleep in real time"
     ),

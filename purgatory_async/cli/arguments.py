@@ -45,7 +45,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions of 
         return seconds
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  # as above
+class Size(click.ParamType):  # type: ignore[type-arg]  # as for `Duration`
     """A size such as ``64MiB``, in bytes; plain numbers are bytes."""
 
     name = "size"

@@ -5,7 +5,7 @@
 | ``sqlite:///orders.db`` | a file, relative to the working directory |
 | ``sqlite:////var/lib/purgatory/orders.db`` | a file |
 | ``postgresql://user:password@host/database`` | tables; ``?name=orders`` for another log than ``purgatory`` |
-| ``redis://user:password@host:6379/0`` | a stream, likewise; ``rediss://`` and ``unix://`` too |
+| ``redis://user:password@host:6379/0`` | a stream, with ``?name=`` too; ``rediss://`` and ``unix://`` too |
 """
 
 import os
@@ -163,7 +163,7 @@ async def exists(store: Store) -> bool:
         from purgatory_async.cluster import postgres_admin  # noqa: PLC0415 - needs an extra, and the URL needed it first
 
         return await postgres_admin.exists(store.target, store.name)
-    from purgatory_async.cluster import redis_admin  # noqa: PLC0415 - as above
+    from purgatory_async.cluster import redis_admin  # noqa: PLC0415 - of an extra
 
     return await redis_admin.exists(store.target, store.name)
 
@@ -184,9 +184,9 @@ def sole(store: Store) -> AbstractAsyncContextManager[bool]:
     if store.engine == "sqlite":
         return sqlite_lock.sole(store.target)
     if store.engine == "postgresql":
-        from purgatory_async.cluster import postgres_admin  # noqa: PLC0415 - as above
+        from purgatory_async.cluster import postgres_admin  # noqa: PLC0415 - of an extra
 
         return postgres_admin.sole(store.target, store.name)
-    from purgatory_async.cluster import redis_admin  # noqa: PLC0415 - as above
+    from purgatory_async.cluster import redis_admin  # noqa: PLC0415 - of an extra
 
     return redis_admin.sole(store.target, store.name)

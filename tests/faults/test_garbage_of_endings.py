@@ -96,7 +96,7 @@ async def awaited(operation: DelayedOperation[object]) -> object:
     try:
         return await operation
     finally:
-        del operation  # as above
+        del operation  # no cycle through this frame
 
 
 KINDS = (watched, run, waited_for, waited_until, shared)

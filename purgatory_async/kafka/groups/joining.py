@@ -12,7 +12,7 @@ class JoinRequest:
 
     Attributes:
         member_id: As the coordinator gave it; empty for a new member.
-        instance_id: Makes the member static: whoever joins under it takes its place.
+        instance_id: Makes the member static: a later join under it takes its place.
         client_id: As the client names itself.
         client_host: The address it connects from.
         session_timeout_s: Seconds that it may stay silent.

@@ -76,7 +76,7 @@ class InterceptedBroker(Broker):
 
         Args:
             api: A name of Kafka's protocol, such as ``Produce``.
-            error: Likewise, such as ``NOT_LEADER_OR_FOLLOWER``.
+            error: A name of one of its errors, such as ``NOT_LEADER_OR_FOLLOWER``.
             times: How many requests.
 
         Returns:

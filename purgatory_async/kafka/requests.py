@@ -15,21 +15,25 @@ from purgatory_async.kafka.handlers.absent import (
 from purgatory_async.kafka.handlers.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from purgatory_async.kafka.handlers.delete_records import DELETE_RECORDS
 from purgatory_async.kafka.handlers.fetch import FETCH
-from purgatory_async.kafka.handlers.group_deletion import DELETE_GROUPS, OFFSET_DELETE
 from purgatory_async.kafka.handlers.group_members import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from purgatory_async.kafka.handlers.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
-from purgatory_async.kafka.handlers.groups import DESCRIBE_GROUPS, FIND_COORDINATOR, LIST_GROUPS
+from purgatory_async.kafka.handlers.groups import (
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    OFFSET_DELETE,
+)
 from purgatory_async.kafka.handlers.list_offsets import LIST_OFFSETS
 from purgatory_async.kafka.handlers.log_dirs import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
 from purgatory_async.kafka.handlers.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
-from purgatory_async.kafka.handlers.partitions import CREATE_PARTITIONS
 from purgatory_async.kafka.handlers.produce import INIT_PRODUCER_ID, PRODUCE
 from purgatory_async.kafka.handlers.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
 )
-from purgatory_async.kafka.handlers.topics import CREATE_TOPICS, DELETE_TOPICS
+from purgatory_async.kafka.handlers.topics import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from purgatory_async.kafka.node import Node
 
 __all__ = ["APIS", "UNLISTED"]

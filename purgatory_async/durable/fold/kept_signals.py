@@ -2,9 +2,13 @@
 
 A signal's index is a position in the log. A key's last signals leave one by one when newer ones come, and all at once
 when the key is idle; the floor says above which index none is missing.
+
+The first to make room is the signal that a newer one of its key superseded first. Each turn in the queue of turns
+stands for the oldest signal of a key that has not had its turn. A signal that left before its turn leaves a stale turn
+behind, so nothing is searched for; stale turns are swept once they are half of all.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -15,9 +19,70 @@ from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.durable.fold.kept_bytes import size_of_signal, text_bytes
 from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, Effect, Shared
 from purgatory_async.durable.fold.signals import Signal
-from purgatory_async.durable.fold.superseded import Key, Superseded
 
-__all__ = ["KeptSignals", "Key", "KeySignalled"]
+__all__ = ["KeptSignals", "Key", "KeySignalled", "Superseded"]
+
+_FEW: Final = 64  # turns that are not worth sweeping
+
+
+class Key:
+    """The last signals of a key.
+
+    Attributes:
+        signals: Oldest first and never empty, but for a key that was dropped.
+        floor: The index above which none was dropped.
+        stale: How many turns in `Superseded` are of signals that left.
+    """
+
+    __slots__ = ("floor", "signals", "stale")
+
+    def __init__(self, signals: list[Signal], floor: int) -> None:
+        self.signals = signals
+        self.floor = floor
+        self.stale = 0
+
+    def __repr__(self) -> str:
+        return f"<Key signals={len(self.signals)} floor={self.floor}>"
+
+
+class Superseded:
+    """The turns of all keys."""
+
+    __slots__ = ("_stale", "_turns")
+
+    def __init__(self) -> None:
+        self._turns: deque[Key] = deque()
+        self._stale = 0
+
+    def __repr__(self) -> str:
+        return f"<Superseded turns={len(self._turns)} stale={self._stale}>"
+
+    def add(self, key: Key) -> None:
+        """Give a turn to the signal of a key that a newer one has just superseded. O(1)."""
+        self._turns.append(key)
+
+    def left(self, key: Key, count: int) -> None:
+        """Note that the oldest superseded signals of a key have left. O(1), amortised."""
+        key.stale += count
+        self._stale += count
+        if self._stale > _FEW and self._stale * 2 > len(self._turns):
+            self._turns = deque(each for each in self._turns if not self._pass(each))
+
+    def next(self) -> Key | None:
+        """Take the next turn: a key whose oldest signal must leave now; None if there is none. O(1), amortised."""
+        while self._turns:
+            key = self._turns.popleft()
+            if not self._pass(key):
+                return key
+        return None
+
+    def _pass(self, key: Key) -> bool:
+        """Use up a stale turn of a key, if it has one."""
+        if not key.stale:
+            return False
+        key.stale -= 1
+        self._stale -= 1
+        return True
 
 
 class KeySignalled(Effect, frozen=True, eq=False):

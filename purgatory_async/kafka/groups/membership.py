@@ -10,8 +10,7 @@ from typing import Final
 
 from purgatory_async import Purgatory
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.groups.delayed_join import DelayedJoin
-from purgatory_async.kafka.groups.delayed_sync import DelayedSync
+from purgatory_async.kafka.groups.delayed import DelayedJoin, DelayedSync
 from purgatory_async.kafka.groups.joining import Joined, JoinedMember, JoinRequest
 from purgatory_async.kafka.groups.members import Member, Members
 from purgatory_async.kafka.groups.sessions import Session

@@ -8,7 +8,6 @@ from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import (
     admin,
     dashboard,
-    keys,
     leases,
     operations,
     queue_views,
@@ -125,7 +124,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/keys/{key}": {
         "GET": Endpoint(
-            keys.read_key,
+            signals.read_key,
             _READ,
             {200: KeyView, 304: None},
             query=("index", "wait"),

@@ -1,21 +1,23 @@
-"""``/v1/keys/{key}/signal`` and ``/v1/signals``: signal a key, or some in one step."""
+"""``/v1/keys`` and ``/v1/signals``: read a key or wait for its next signal; signal a key, or some in one step."""
 
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct
 
 from purgatory_async.durable.documents import KeyedSignal, SignalBody, kept
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
+from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.request import Request, decoded, pointed
-from purgatory_async.service.contract.messages import MAX_SIGNALS, Fault, Signalled, SignalledBatch
+from purgatory_async.service.contract.messages import MAX_SIGNALS, Fault, KeyView, Signalled, SignalledBatch
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.problems import Problem, invalid
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.service import Service
 
 MAX_FAULTS: Final = 16
+MAX_INDEX: Final = 2**63 - 1
 
 
 class _Batch(Struct, forbid_unknown_fields=True):
@@ -90,3 +92,40 @@ def _checked(texts: list[Raw]) -> tuple[KeyedSignal, ...]:
         first, *more = faults
         raise invalid(first.pointer, first.detail, *more)
     return tuple(signals)
+
+
+async def read_key(service: Service, request: Request) -> Answer:
+    """``GET /v1/keys/{key}``: show the newest signal; with ``wait`` hold the request until one is above ``index``."""
+    request.check_accept(JSON)
+    query = request.query("index", "wait")
+    index, wait = query.integer("index", 0, MAX_INDEX), request.wait(query, service.settings.max_wait)
+    key = request.key()
+    await service.state.caught_up()
+    # Without index and wait this is a plain read: 304 has nothing to compare with.
+    conditional = index is not None or wait.seconds > 0
+    if conditional and _nothing_new(service, key, index or 0):
+        # The next signal on the key ends the wait, and its index is the highest.
+        held_for = service.shortened(wait.seconds)
+        if not await hold(
+            service, request, key, held_for, lambda: not _nothing_new(service, key, index or 0)
+        ):
+            return Answer(304, headers=(_index(service, key), *wait.headers))
+    latest = service.fold.signals.latest(key)
+    # A signal may have no value; an unknown or dropped key reads as one without signals.
+    value = None if latest is None or latest.value is UNSET else latest.value
+    view = KeyView(key, 0 if latest is None else latest.index, value)
+    return answer(200, view, _index(service, key), *wait.headers)
+
+
+def _nothing_new(service: Service, key: str, index: int) -> bool:
+    """Whether the key has no signal above the index.
+
+    An index above the newest position is from another epoch: then everything is new.
+    """
+    latest = service.fold.signals.latest(key)
+    return index <= service.fold.position and (0 if latest is None else latest.index) <= index
+
+
+def _index(service: Service, key: str) -> tuple[str, str]:
+    latest = service.fold.signals.latest(key)
+    return ("X-Purgatory-Index", str(0 if latest is None else latest.index))

@@ -15,10 +15,10 @@ from purgatory_async.durable.fold.entries import (
     SubmitOperation,
 )
 from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.kept_signals import Key, Superseded
 from purgatory_async.durable.fold.restoring import restored
 from purgatory_async.durable.fold.results import OVER_BUDGET
 from purgatory_async.durable.fold.shared import Limits
-from purgatory_async.durable.fold.superseded import Key, Superseded
 from purgatory_async.service.settings.settings import Settings
 
 

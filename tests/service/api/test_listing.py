@@ -7,7 +7,7 @@ import pytest
 
 from purgatory_async.durable import listing
 from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
-from purgatory_async.durable.order import BLOCK, Order
+from purgatory_async.durable.listing import BLOCK, Order
 from tests.calls import noted_calls
 
 pytestmark = pytest.mark.asyncio

@@ -18,8 +18,8 @@ BOUNDS = {
         durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of
         durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name durable.fold.queues:Queues.leases
         durable.fold.remembered:Remembered._entries durable.fold.replays:Replays._entries
-        durable.fold.superseded:Key.signals durable.fold.superseded:Superseded._turns
-        durable.listing:Listing._order_of durable.order:Order._blocks durable.fold.needs:Voters._voters
+        durable.fold.kept_signals:Key.signals durable.fold.kept_signals:Superseded._turns
+        durable.listing:Listing._order_of durable.listing:Order._blocks durable.fold.needs:Voters._voters
     """,
     "held requests of each worker": """
         held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
@@ -42,7 +42,7 @@ BOUNDS = {
     """,
     "workers": """
         peers:Peers._questions durable.fold.terms:Terms._names durable.fold.terms:Terms._positions
-        durable.fold.writers:Writers.known durable.ticks:Ticks._own
+        durable.fold.writers:Writers.known durable.fold.writers:Writers._silences durable.ticks:Ticks._own
     """,
     "one step": """
         durable.fold.shared:Shared.effects

@@ -1,4 +1,4 @@
-"""The delayed join: hold JoinGroup requests until all known members have joined.
+"""What a rebalance holds: JoinGroup requests until all known members have joined, then SyncGroup requests.
 
 Kafka's ``DelayedJoin`` and ``InitialDelayedJoin`` on one `Barrier` a group, whose arrivals wait in the Rebalance
 purgatory under the group's key. As in Kafka, the rebalance timeout starts with the cause of the rebalance, and later
@@ -8,10 +8,10 @@ first generation waits for its delay after each newcomer, not in steps of that d
 
 from collections.abc import Callable
 
-from purgatory_async import Purgatory
+from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.patterns import Barrier, Generation
 
-__all__ = ["DelayedJoin"]
+__all__ = ["DelayedJoin", "DelayedSync"]
 
 
 class DelayedJoin:
@@ -83,3 +83,33 @@ class DelayedJoin:
 
     def _released(self, generation: Generation[str]) -> None:
         self._on_complete(generation.members)
+
+
+class DelayedSync(DelayedOperation[None]):
+    """The wait of one generation for its assignments, as Kafka's ``DelayedSync``; its members' requests await it.
+
+    It completes when the leader has sent the assignments, is cancelled when another rebalance begins, and expires
+    after the rebalance timeout.
+
+    Args:
+        rebalance_timeout_s: Seconds for the leader.
+        has_assignments: Whether the leader has sent them.
+        give_up: Called when it expires, to go on without the members that have not asked for theirs.
+    """
+
+    __slots__ = ("_give_up", "_has_assignments")
+
+    def __init__(
+        self, rebalance_timeout_s: float, has_assignments: Callable[[], bool], give_up: Callable[[], object]
+    ) -> None:
+        super().__init__(rebalance_timeout_s)
+        self._has_assignments = has_assignments
+        self._give_up = give_up
+
+    def try_complete(self) -> bool:
+        """Complete once the group has its assignments."""
+        return self._has_assignments() and self.force_complete()
+
+    def on_expiration(self) -> None:
+        """Go on without the leader."""
+        self._give_up()

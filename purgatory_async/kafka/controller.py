@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from purgatory_async.kafka.configs.overrides import Overrides
-from purgatory_async.kafka.delayed_produce import PartitionStatus
+from purgatory_async.kafka.delayed_write import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.replication.cluster import Cluster
 from purgatory_async.kafka.topics import Topic, Topics

@@ -5,7 +5,7 @@ import pytest
 from purgatory_async.kafka.configs.rules import Rules
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
-from purgatory_async.kafka.segments import Room
+from purgatory_async.kafka.room import Room
 from tests.kafka.made_batches import batch, records_in
 
 EVERYTHING = 1 << 30

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.segments import Room
+from purgatory_async.kafka.room import Room
 from tests.kafka.made_batches import batch, records_in
 
 EVERYTHING = 1 << 30

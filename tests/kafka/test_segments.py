@@ -4,7 +4,8 @@ import pytest
 
 from purgatory_async.kafka.batches import read_batches
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.segments import Log, Room
+from purgatory_async.kafka.room import Room
+from purgatory_async.kafka.segments import Log
 from tests.kafka.made_batches import batch, records_in
 
 EVERYTHING = 1 << 30

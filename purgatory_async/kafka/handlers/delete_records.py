@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
-from purgatory_async.kafka.delayed_delete_records import DelayedDeleteRecords, DeleteStatus
+from purgatory_async.kafka.delayed_write import DelayedWrite, DeleteStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 
@@ -24,14 +24,14 @@ def _delete_records(node: Node, request: Any, _: Client) -> Answer | Awaitable[A
     statuses = [result for _, parts in results for _, result in parts if isinstance(result, DeleteStatus)]
     for status in statuses:
         node.changed(status.partition)
-    operation = DelayedDeleteRecords(statuses, request.timeout.total_seconds())
+    operation = DelayedWrite(statuses, request.timeout.total_seconds())
     if operation.try_complete():
         return _answer(results)
     return _deleted(node, operation, statuses, results)
 
 
 async def _deleted(
-    node: Node, operation: DelayedDeleteRecords, statuses: Sequence[DeleteStatus], results: _Results
+    node: Node, operation: DelayedWrite, statuses: Sequence[DeleteStatus], results: _Results
 ) -> Answer:
     await node.delete_records.run(operation, [status.partition for status in statuses])
     return _answer(results)

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
-from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
+from purgatory_async.kafka.delayed_write import DelayedWrite, PartitionStatus
 from purgatory_async.kafka.errors import AbsentError, ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
@@ -85,14 +85,14 @@ def _appended(node: Node, request: Any, results: _Results) -> Answer | Awaitable
     if request.acks == 0:
         return None
     if request.acks == _ALL and statuses:
-        operation = DelayedProduce(statuses, request.timeout.total_seconds())
+        operation = DelayedWrite(statuses, request.timeout.total_seconds())
         if not operation.try_complete():
             return _replicated(node, operation, statuses, results)
     return _answer(results)
 
 
 async def _replicated(
-    node: Node, operation: DelayedProduce, statuses: Sequence[PartitionStatus], results: _Results
+    node: Node, operation: DelayedWrite, statuses: Sequence[PartitionStatus], results: _Results
 ) -> Answer:
     await node.produce.run(operation, [status.partition for status in statuses])
     return _answer(results)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from purgatory_async.kafka.api import Answer
-from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
+from purgatory_async.kafka.delayed_write import DelayedWrite, PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.node import Node
 
@@ -30,7 +30,7 @@ def once_told(
 async def _told(
     node: Node, timeout: float, name: str, results: list[dict[str, Any]], status: PartitionStatus
 ) -> Answer:
-    operation = DelayedProduce([status], timeout)
+    operation = DelayedWrite([status], timeout)
     await node.produce.run(operation, [status.partition])
     if status.error is not ErrorCode.none:
         late = {"error_code": status.error, "error_message": "done, but not all brokers know of it in time"}

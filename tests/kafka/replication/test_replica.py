@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from purgatory_async.kafka.delayed_produce import PartitionStatus
+from purgatory_async.kafka.delayed_write import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.replication import recovery, replica
 from purgatory_async.testing import settle
@@ -149,7 +149,7 @@ async def test_a_follower_with_no_room_rests_and_the_others_go_on(led, manual_cl
     await led.settle()
     assert "must have at most" in caplog.text
     assert (values_of(led, 1), values_of(led, 2)) == ([], [b"a"])
-    follower.give_back(follower.max_bytes)
+    follower.take(-follower.max_bytes)
     manual_clock.advance(1)
     await led.settle()
     assert values_of(led, 1) == [b"a"]

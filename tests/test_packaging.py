@@ -162,7 +162,6 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "msgspec",
         "prometheus-client",
         "rich",
-        "starlette",
         "uvicorn",
         "uvloop",
     }

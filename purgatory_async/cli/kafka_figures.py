@@ -14,10 +14,6 @@ from typing import Any, Final, cast
 import msgspec
 import uvicorn
 from prometheus_client import ProcessCollector, generate_latest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from purgatory_async import Purgatory, Timer
 from purgatory_async.events import Observers
@@ -25,12 +21,15 @@ from purgatory_async.kafka import Broker
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.contract.version import VERSION
+from purgatory_async.service.http.answer import Answer
 from purgatory_async.service.stats.recent import Probe, Recent
+from purgatory_async.web.asgi import Receive, Scope, Send
 
 __all__ = ["Figures"]
 
 _LAG_PERIOD_S: Final = 0.1
 _MOST_KEYS: Final = 10
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _KAFKA: Final = "kafka_server_delayedoperationpurgatory"
 """The bean of Kafka's purgatories, as its JMX exporter for Prometheus names it."""
 
@@ -59,13 +58,10 @@ class Figures:
         self._show(broker)
         Probe(self.timer, _LAG_PERIOD_S, self._note_lag).start()
         listening = socket.create_server((broker.host, port))
-        app = Starlette(
-            routes=[
-                Route("/metrics", self._read_metrics),
-                Route("/v1/admin/stats", partial(self._read_stats, broker)),
-            ]
+        app = partial(self._answer, broker)
+        config = uvicorn.Config(
+            app, interface="asgi3", ws="none", lifespan="off", log_config=None, access_log=False
         )
-        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False)
         server = _Server(config)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve([listening]))
@@ -103,13 +99,16 @@ class Figures:
         self._metrics.loop_lag.observe(lag_s)
         self._recent.note_lag(lag_s)
 
-    async def _read_metrics(self, _: Request) -> Response:
-        return Response(
-            generate_latest(self._metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8"
-        )
-
-    async def _read_stats(self, broker: Broker, _: Request) -> Response:
-        return Response(msgspec.json.encode(self._stats(broker)), media_type="application/json")
+    async def _answer(self, broker: Broker, scope: Scope, _: Receive, send: Send) -> None:
+        if scope["path"] == "/metrics":
+            found = Answer(200, generate_latest(self._metrics.registry), _TEXT)
+        elif scope["path"] == "/v1/admin/stats":
+            found = Answer(200, msgspec.json.encode(self._stats(broker)))
+        else:
+            found = Answer(404)
+        if scope["method"] not in {"GET", "HEAD"}:
+            found = Answer(405, headers=(("Allow", "GET, HEAD"),))
+        await found.send_to(send, head_only=scope["method"] == "HEAD")
 
     def _stats(self, broker: Broker) -> dict[str, Any]:
         """O(watched keys)."""

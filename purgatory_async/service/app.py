@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
-from starlette.types import Receive, Scope, Send
 
 from purgatory_async import OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
@@ -29,6 +28,7 @@ from purgatory_async.service.logs import Log, stderr_log
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.service.visit import VISIT, Visit
+from purgatory_async.web.asgi import Receive, Scope, Send
 from purgatory_async.web.race import ClientLeft
 
 CATCH_UP: Final = 5.0  # seconds that a request waits for the position that it names

@@ -12,12 +12,11 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, Final
 
-from starlette.types import Scope
-
 from purgatory_async.durable.state import Guard
 from purgatory_async.service.access.admission import Admission, Releasable
 from purgatory_async.service.contract.header_fields import values_of
 from purgatory_async.service.contract.problems import Problem
+from purgatory_async.web.asgi import Scope
 
 __all__ = [
     "NO_ROUTE",

@@ -1,17 +1,13 @@
 """ASGI: a task listens for the disconnect message while a request is held."""
 
 import random
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from purgatory_async.web._answer import Encode, PollAnswer
 from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Asked, Terms, poll
-from purgatory_async.web.race import Receive, WaitFunction, listening
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
+from purgatory_async.web.asgi import Receive, Scope, Send
+from purgatory_async.web.race import WaitFunction, listening
 
 
 async def asgi_poll(

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from purgatory_async.web._answer import Encode
-from purgatory_async.web._asgi import Scope, poll_scope
+from purgatory_async.web._asgi import poll_scope
 from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Terms
-from purgatory_async.web.race import Receive, WaitFunction
+from purgatory_async.web.asgi import Receive, Scope
+from purgatory_async.web.race import WaitFunction
 
 __all__ = ["starlette_poll"]
 

@@ -8,7 +8,7 @@ It runs in its caller's own task, so a cancellation from outside reaches it dire
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NoReturn
@@ -16,12 +16,11 @@ from typing import Any, NoReturn
 from anyio import CancelScope
 
 from purgatory_async.errors import Interruption
+from purgatory_async.web.asgi import Receive
 
-__all__ = ["ClientLeft", "Race", "Receive", "ServerStops", "WaitFunction", "listening"]
+__all__ = ["ClientLeft", "Race", "ServerStops", "WaitFunction", "listening"]
 
 WaitFunction = Callable[..., Awaitable[object]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-"""ASGI's."""
 
 
 class ClientLeft(Interruption):

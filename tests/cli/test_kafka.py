@@ -170,6 +170,8 @@ def test_a_held_fetch_shows_in_metrics_and_top(capsys):
             patience = time.monotonic() + PATIENCE_S
             while (shown := waiting(metrics)) != held:
                 assert time.monotonic() < patience, shown
+            assert httpx.post(metrics).status_code == 405
+            assert httpx.get(f"{metrics}/other").status_code == 404
             assert commands.run(["top", "--once", "--url", metrics.removesuffix("/metrics")]) == 0
             shown = " ".join(capsys.readouterr().out.split())
         assert f"kafka at {broker}" in shown

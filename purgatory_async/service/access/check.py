@@ -16,8 +16,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from starlette.types import Scope
-
 from purgatory_async.service.access.admission import Admission
 from purgatory_async.service.access.grants import Demand, Grant, Permission
 from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
@@ -31,6 +29,7 @@ from purgatory_async.service.settings.hosts import (
     parse_origin,
 )
 from purgatory_async.service.settings.settings import Settings
+from purgatory_async.web.asgi import Scope
 
 __all__ = ["Access"]
 

@@ -6,13 +6,13 @@ from typing import Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
-from starlette.types import Scope, Send
 
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.service import Service
+from purgatory_async.web.asgi import Scope, Send
 
 __all__ = ["Answers", "Endpoint", "Match", "Reply", "Routes", "raw_path"]
 

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from starlette.types import Receive, Scope
 
 from purgatory_async.service.access.admission import Admission
 from purgatory_async.service.access.grants import UNBOUND, Grant
@@ -22,6 +21,7 @@ from purgatory_async.service.contract.header_fields import by_name
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.http.answer import JSON
+from purgatory_async.web.asgi import Receive, Scope
 from purgatory_async.web.race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 

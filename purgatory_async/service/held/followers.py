@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from starlette.types import Receive
-
 from purgatory_async import Timer
 from purgatory_async.durable.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.durable.fold.shared import Effect
@@ -22,6 +20,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import ANSWER_BYTES
 from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.held.requests import HeldRequests
+from purgatory_async.web.asgi import Receive
 
 __all__ = ["Followers"]
 

@@ -13,8 +13,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final, final
 
-from starlette.types import Receive
-
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.events import Event, KeySignalled, OperationEnded
@@ -22,6 +20,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.http.exchange import Exchange
 from purgatory_async.service.visit import check_admission, forget_held, note_held
+from purgatory_async.web.asgi import Receive
 from purgatory_async.web.race import ClientLeft
 
 

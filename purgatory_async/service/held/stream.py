@@ -8,8 +8,6 @@ until then), or its token is taken away.
 from collections.abc import Sequence
 from typing import Final
 
-from starlette.types import Receive, Send
-
 from purgatory_async import OperationExpired, PurgatoryClosed, Timer, TimerHandle
 from purgatory_async.errors import Interruption
 from purgatory_async.service.contract import problems
@@ -17,6 +15,7 @@ from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.held.feed import Feed
 from purgatory_async.service.http.answer import fields_of
 from purgatory_async.service.visit import forget_held, note_held
+from purgatory_async.web.asgi import Receive, Send
 from purgatory_async.web.race import ClientLeft, Race, listening
 
 __all__ = ["EVENT_STREAM", "EventStream", "Streams"]

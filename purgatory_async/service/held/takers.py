@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Final
 
 from msgspec import UnsetType
-from starlette.types import Receive
 
 from purgatory_async import PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
@@ -17,6 +16,7 @@ from purgatory_async.durable.state import State
 from purgatory_async.service.contract.names import new_id
 from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.held.requests import HeldRequests
+from purgatory_async.web.asgi import Receive
 
 __all__ = ["OF_TAKERS", "Takers"]
 

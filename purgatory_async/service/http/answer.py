@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
-from starlette.types import Send
 
 from purgatory_async.service.contract.header_fields import Field
+from purgatory_async.web.asgi import Send
 
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"

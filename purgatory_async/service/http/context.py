@@ -4,13 +4,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from starlette.types import ASGIApp
-
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.service.http.head import PROBED
 from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
+from purgatory_async.web.asgi import Application
 
 __all__ = ["Allowed", "Deadlines", "ServerContext", "Watched"]
 
@@ -51,7 +50,7 @@ class ServerContext:
         probed: The paths that HTTP/1.0 may ask for without ``Host``.
     """
 
-    app: ASGIApp
+    app: Application
     timer: Timer
     deadlines: Deadlines
     log: Log

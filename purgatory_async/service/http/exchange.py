@@ -12,12 +12,11 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
-from starlette.types import Message, Scope
-
 from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.contract.problems import Problem, internal
 from purgatory_async.service.http.head import Head, are_fields
 from purgatory_async.service.visit import Visit
+from purgatory_async.web.asgi import Message, Scope
 
 __all__ = ["Exchange", "Wire", "opening", "scope_of"]
 

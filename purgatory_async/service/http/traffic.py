@@ -8,13 +8,13 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
-from starlette.types import Scope
 
 from purgatory_async.clock import monotonic
 from purgatory_async.metrics import Histogram
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.logs import Log
 from purgatory_async.service.visit import Visit, trace_id_of
+from purgatory_async.web.asgi import Scope
 
 __all__ = ["Traffic"]
 

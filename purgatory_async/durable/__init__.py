@@ -4,11 +4,11 @@
 |---|---|
 | `fold/` | what entries do: pure, equal at every replica |
 | `documents` | the types that entries and answers share |
-| `state` | what both ways in have in common, and the guard that they ask |
+| `state` | what `at_once` and `on_log` have in common, and the guard that both ask |
 | `at_once` | the state of one process, in memory |
 | `on_log` | a worker's state on a log, the same at every worker |
 | `loading`, `progress`, `steps`, `ticks`, `heartbeat`, `log_time`, `in_time` | what drives it |
-| `history`, `since`, `listing` | what readers ask: of which history a place is, what came after it, what is pending |
+| `history`, `since`, `listing` | for readers: the history of an index, what came after it, what is pending |
 | `urls`, `store_url`, `patient` | a log from its URL, also while its engine is away |
 | `checkpoints/` | checkpoints, exports, and what ``purgatory store`` does |
 """

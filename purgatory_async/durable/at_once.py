@@ -1,6 +1,6 @@
 """The state of a single process: an entry is applied when it is proposed, and lost with the process.
 
-Log time is the wall clock's at the start, from there on by the process's own clock, so it never goes back. A tick is
+Log time starts at the wall clock's and then follows the process's monotonic clock, so it never goes back. A tick is
 applied when something is due.
 
 An entry whose step is long is applied in several passes of the loop, and those that come meanwhile after it.
@@ -82,7 +82,7 @@ class AtOnce:
             if self._steps.busy:
                 await self._steps.idle()
             self._guard.admit()
-            # A tick whose step is long lets others in between: then the places before the entry are new ones.
+            # During a tick with a long step other entries come in between: then the entry needs new ticks.
             if all(isinstance(self._apply(Tick()), Answer) for _ in range(entry.places - 1)):
                 break
         given = self._apply(entry)
@@ -128,7 +128,7 @@ class AtOnce:
         self.close()
 
     def close(self) -> None:
-        """Come to the end of the step under way, then close the fold, which ends all pending operations as closed.
+        """Finish the step under way, then close the fold, which ends all pending operations as closed.
 
         Idempotent.
         """
@@ -137,7 +137,7 @@ class AtOnce:
         self.fold.close()
 
     def _apply(self, entry: Entry) -> "Answer | asyncio.Future[Answer]":
-        """Apply an entry while no step is under way; return what comes of it, in the future if its step is long."""
+        """Apply an entry while no step is under way; return its answer, or a future if its step is long."""
         step = self._step(entry)
         given: Answer | None = None
         for applied in step:

@@ -15,7 +15,7 @@ from purgatory_async.errors import Interruption
 __all__ = ["Diverged", "Heartbeat"]
 
 BEAT_S: Final = 1.0
-"""A worker with takers appends something in twice this time at most."""
+"""A worker with takers appends something at least once in twice this time."""
 DIGEST_S: Final = 10.0
 """How often a worker appends its running digest."""
 
@@ -27,7 +27,7 @@ class Diverged(Interruption):
 
 
 class Heartbeat:
-    """Append what shows that this worker is alive.
+    """Appends the entries that show that this worker is alive.
 
     Args:
         timer: For the time between two beats.
@@ -64,7 +64,7 @@ class Heartbeat:
             await self._timer.sleep(BEAT_S)
 
     def restart(self, end: int) -> None:
-        """Go on with a state that was loaded; what is in the log up to ``end`` may tell of the one given up."""
+        """Go on with a state that was loaded; entries up to ``end`` may have digests of the one given up."""
         self._compare_after = end
         if self._sent is not None:
             self._sent.cancel()

@@ -1,7 +1,7 @@
-"""The history that a place belongs to, as readers get and return it: ``EPOCH``, or on a log ``EPOCH.TERM``.
+"""The history that an index belongs to, as readers get and return it: ``EPOCH``, or on a log ``EPOCH.TERM``.
 
-The epoch changes when a loss is noticed. The term tells what is not noticed: a backup that was restored, and its log
-has grown since; see `Terms`.
+The epoch changes when a loss is noticed. The term shows what is not noticed: a backup was restored, and its log has
+grown since; see `Terms`.
 """
 
 from typing import Final
@@ -20,6 +20,6 @@ def history_at(state: State, index: int) -> str:
 
 
 def continues(state: State, history: str, index: int) -> bool:
-    """Whether a state has the history of a reader up to an index. One without a term is trusted. O(terms)."""
+    """Whether a state shares the reader's history up to an index. A reader without a term is trusted. O(terms)."""
     epoch, _, term = history.partition(".")
     return epoch == state.epoch and (not term or state.fold.terms.reach(index, term))

@@ -1,4 +1,4 @@
-"""What a future brings, if it does so in time."""
+"""Waits for a future, for a limited time."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 async def in_time(future: "asyncio.Future[T]", timer: Timer, seconds: float, late: str) -> T:
-    """Return what a future brings; cancel it in the end.
+    """Return the result of a future; cancel it in the end.
 
     Raises:
-        LogUnavailable: It has brought nothing within ``seconds``; the message is ``late`` with them.
+        LogUnavailable: It was not done within ``seconds``; the message is ``late`` with them.
     """
     expiry = timer.call_later(seconds, _expire, future, late.format(seconds))
     try:

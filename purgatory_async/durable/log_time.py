@@ -1,4 +1,4 @@
-"""Log time now, as far as a worker can know it without asking.
+"""An estimate of log time, made without asking the engine.
 
 An entry's log time is in the past when the worker sees it. So the largest offset seen, from the worker's monotonic
 clock to log time, is the best, and still a little late. Only if the engine's clock goes back, or the worker's runs
@@ -11,7 +11,7 @@ from typing import Final
 __all__ = ["LogTime"]
 
 WINDOW_US: Final = 30_000_000
-"""How long an offset counts at least, at most twice as long: clocks drift apart."""
+"""An offset counts for once to twice this time: clocks drift apart."""
 
 
 class LogTime:

@@ -47,19 +47,19 @@ class OnLog(Generic[A]):
 
     Args:
         log: A log that is not yet open.
-        timer: For all that waits here.
+        timer: For all waits of this object.
         timeout: Seconds for which a proposal or a read waits for the engine.
         make: Makes an empty fold, given its log time in microseconds.
         applied: Called with the result and effects of each step, in the order of the log, also while the log is read at
             the start; returns what this worker's proposal is answered with. An error from it ends `run`.
-        replaced: Called with the fold when it was loaded, before entries are applied to it; the last one is closed.
-        limits: Those that must be set; None for none.
-        outage: What to tell of the engine's failures; None makes one.
+        replaced: Called with each loaded fold, before entries are applied to it; the fold before is closed.
+        limits: The limits to set in the log; None for none.
+        outage: Logs the engine's failures; None makes one.
         guard: Asked before each change; None lets all through.
 
     Attributes:
         fold, log, settled: The state, and its log; see `State`.
-        epoch: The log's epoch; positions of another one mean something else.
+        epoch: The log's epoch; positions of another epoch mean something else.
         applied, appended, repeated: How many entries this worker has applied, appended, and dropped as repetitions.
         noted: Called with the position and the size in bytes of each entry that was applied; None for no call.
         outage: Why the engine does not serve, while it does not.
@@ -201,7 +201,7 @@ class OnLog(Generic[A]):
             raise self._failure
 
     async def aclose(self) -> None:
-        """Close the log; what waits raises `LogError`. Idempotent."""
+        """Close the log; waiting calls raise `LogError`. Idempotent."""
         try:
             await self._end_tasks()
         finally:
@@ -267,7 +267,7 @@ class OnLog(Generic[A]):
         self._steps.take(taken, lambda applied: self._end(raw, entry, *applied))
 
     def _end(self, raw: LogEntry, entry: Entry, result: Result, effects: Sequence[Effect]) -> None:
-        """Tell of a step that has ended."""
+        """Report a step that has ended."""
         self.applied += 1
         answer = self._applied(result, effects)
         if self.noted is not None:
@@ -279,7 +279,7 @@ class OnLog(Generic[A]):
         if not self._looking:
             self._looking = True
             asyncio.get_running_loop().call_soon(self._look)
-        # The error is its reader's. And what was just appended here may tell of a state that was given up.
+        # The error is its reader's. And entries just appended here may have digests of a state that was given up.
         if self.fold.diverged_at is not None and not self._appending and not self._steps.busy:
             self._heartbeat.compare(raw.position, entry, self.fold)
 
@@ -297,7 +297,7 @@ class OnLog(Generic[A]):
         self._writer.settle(entry.number, verdict, answer)
 
     def _look(self) -> None:
-        """After some steps: what is due next, and how far this worker is."""
+        """After some steps: schedule what is due next, and note how far this worker is."""
         self._looking = False
         if not self._steps.busy:  # else its end looks
             self._ticks.look()
@@ -363,7 +363,7 @@ class OnLog(Generic[A]):
         if self._progress.loading or self._steps.busy:
             return None
         has_takers = self._writer.name in self.fold.queues.takers_of
-        # Not beside a change, which would be appended again with it after its caller has left.
+        # Not with a change, which would be appended again with it after its caller has left.
         asks = self._progress.contact.refusing and self._writer.idle
         return self.fold, has_takers or asks
 
@@ -380,7 +380,7 @@ class OnLog(Generic[A]):
             self._stop(error)
 
     def _stop(self, failure: Exception) -> None:
-        """Fail what waits, and what comes; the first reason counts."""
+        """Fail waiting and later calls; the first reason counts."""
         if self._failure is not None:
             return
         self._failure = failure

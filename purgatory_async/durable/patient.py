@@ -18,7 +18,7 @@ class PatientLog:
     Args:
         make: Makes the log. A log whose opening failed is closed for ever, so each attempt needs another one.
         timer: For the pauses between attempts.
-        outage: What to tell of attempts that fail.
+        outage: Logs attempts that fail.
 
     Attributes:
         tried: Set after the first attempt.

@@ -1,4 +1,4 @@
-"""How far a worker is in its log, how far the log reaches, and the waits for the one to come to the other."""
+"""How far a worker is in its log, how far the log reaches, and the waits for the worker to catch up."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -25,10 +25,10 @@ class Progress:
         log: A log that is open before the first question.
         timer: For all waits.
         start: Starts a task, whose error ends everything.
-        outage: What to tell of the engine's failures; None makes one.
+        outage: Logs the engine's failures; None makes one.
 
     Attributes:
-        contact: What was heard of the engine.
+        contact: When the engine last answered.
         loading: Whether the state is being loaded; then no position counts as reached.
     """
 
@@ -46,7 +46,7 @@ class Progress:
         self._timer: Final = timer
         self._start: Final = start
         self._reached = Watermark(timer=timer)
-        # Those whose question is under way, and those for the next one, as its answer may be too old for them.
+        # Waits whose question is under way, and waits for the next question: this one's answer may be too old for them.
         self._asking: list[asyncio.Future[None]] = []
         self._to_ask: list[asyncio.Future[None]] = []
 

@@ -36,7 +36,7 @@ class Wanted:
 
 
 class Found(NamedTuple):
-    """The signals after an index, as many as asked for; and whether one of them may be missing."""
+    """The signals after an index, as many as asked for, and whether one may be missing."""
 
     signals: Sequence[Signal]
     gap: bool
@@ -55,7 +55,7 @@ def near(kept: KeptSignals, prefixes: tuple[str, ...], index: int) -> dict[str, 
 
 
 class Survey:
-    """A look at all keys for a reader of prefixes that is far behind, some at a time.
+    """A search of all keys, a few at a time, for a reader of prefixes that is far behind.
 
     Signals may come and go between two steps. A key that had its turn and is signalled later is found by its new
     signal. One that lost signals meanwhile matters only among those that begin first: then all must be looked at again.

@@ -1,4 +1,4 @@
-"""A state, as what uses it knows it: entries go in, and each is applied before its answer comes back.
+"""The interface of a state: entries go in, and each is applied before its answer comes back.
 
 `AtOnce` is the state of one process, in memory. `OnLog` is a worker's on a log, the same at every worker.
 """
@@ -18,7 +18,7 @@ __all__ = ["Answer", "Guard", "Heard", "State"]
 
 
 class Answer(Struct, frozen=True):
-    """What an entry gave at this process.
+    """The answer to an entry in this process.
 
     Attributes:
         result: Its result, equal at every replica.
@@ -39,7 +39,7 @@ class Guard:
     """Asked by a state before each change, in its caller's context. This one lets every change through."""
 
     def admit(self) -> None:
-        """Note that the caller is about to make a change; raises what its `State.propose` is to raise if it may not."""
+        """Note that the caller is about to make a change; raises what `State.propose` should raise if it may not."""
 
     def revocable(self, withdraw: Callable[[Exception], object]) -> AbstractContextManager[None]:
         """Call a function with the refusal if the caller is no longer to make its change, within the block. O(1)."""
@@ -48,7 +48,7 @@ class Guard:
 
 
 class State(Protocol):
-    """A fold, and the way in which entries come to it."""
+    """A fold, and the way by which entries reach it."""
 
     @property
     def fold(self) -> Fold:
@@ -66,7 +66,7 @@ class State(Protocol):
         ...
 
     async def propose(self, entry: Entry) -> Answer:
-        """Apply an entry, and return what it gave.
+        """Apply an entry, and return its answer.
 
         Raises:
             Exception: What the `Guard` raises: the caller may not.
@@ -114,7 +114,7 @@ class State(Protocol):
         """Keep the state up to date until it is closed.
 
         Raises:
-            LogDamaged, FoldError: It cannot be any further; the message has the position.
+            LogDamaged, FoldError: It cannot go on; the message has the position.
             LogError: The log has failed for good.
         """
 

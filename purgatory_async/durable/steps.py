@@ -1,7 +1,7 @@
 """Takes the steps of a fold one after the other, and lets the loop turn in the breaks of long ones.
 
-Between its breaks a step is half done, so nothing may read the fold or change it: what comes meanwhile waits. Its
-operations end as they end; that is a fact from then on, as what has begun comes to its end.
+Between its breaks a step is half done, so nothing may read the fold or change it: what comes meanwhile waits.
+Operations that it ended have ended for good, because every step is finished.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 __all__ = ["PASS_NS", "Steps"]
 
 PASS_NS: Final = 4_000_000
-"""How long steps are taken in one pass of the loop, and a few breaks more."""
+"""How long steps run in one pass of the loop, up to a few breaks more."""
 
 BREAKS: Final = 8
 """How many breaks pass before the time is read, which takes up to 10 us."""
@@ -27,7 +27,7 @@ class Steps:
 
     Args:
         time_ns: The present, in nanoseconds.
-        failed: Called with the error of one that went on in a later pass; the others are dropped.
+        failed: Called with the error of a step that went on in a later pass; the other steps are dropped.
     """
 
     def __init__(self, time_ns: Callable[[], int], failed: Callable[[Exception], object]) -> None:
@@ -47,11 +47,11 @@ class Steps:
         return bool(self._works)
 
     def take(self, step: Iterator[T | None], end: Callable[[T], object]) -> None:
-        """Take a step: now if none is under way and this pass has time, after its first break for the rest of that.
+        """Take a step: at once if none is under way and this pass has time; what is left after that time runs later.
 
         Args:
-            step: Yields None for each break, and what it gives in the end.
-            end: Called with that.
+            step: Yields None for each break, and its result in the end.
+            end: Called with the result.
         """
         if self._spent():
             self._add(_rest(step, end), at_once=False)
@@ -81,7 +81,7 @@ class Steps:
         self._idle.set()
 
     def drop(self) -> None:
-        """Do nothing of what is left: its state is given up. Idempotent."""
+        """Drop all that is left: its state is given up. Idempotent."""
         self._works.clear()
         self._idle.set()
 

@@ -5,8 +5,8 @@ once, and the others only if it still has not happened 250 to 500 ms later. The 
 which is equal everywhere. Each worker keeps what began in the steps of its own entries, in a heap by due time; an
 operation knows itself whether it is still pending.
 
-What a worker finds when it loads the state may be of a worker that is gone, often of its own last run. It appends a
-tick for that too, but 5 to 15 ms late, so that a worker that lives comes first.
+What a worker finds when it loads the state may have been begun by a worker that is gone, often by its own last run. It
+appends a tick for that too, but 5 to 15 ms late, so that a worker that lives comes first.
 
 The others look at `Fold.next_us`, which comes before the first deadline when the wheel has to move entries. So a quiet
 log may get a tick or two for nothing.
@@ -33,7 +33,7 @@ __all__ = ["Ticks"]
 GRACE_US: Final = 250_000, 500_000
 """How much later a worker appends a tick for what another one began."""
 INHERITED_US: Final = 5_000, 15_000
-"""How much later it does for what it loaded."""
+"""How much later a worker appends a tick for what it loaded."""
 SHORTEST_PAUSE_S: Final = 0.005
 LONGEST_PAUSE_S: Final = 1.0
 """Between two ticks; longer and longer while they let no time pass, as after the engine's clock was set back."""

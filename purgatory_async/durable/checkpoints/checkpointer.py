@@ -22,7 +22,7 @@ __all__ = ["Checkpointer"]
 ENTRIES: Final = 100_000
 BYTES: Final = 64 << 20
 RETRY_S: Final = 30.0
-"""Until a failed process is tried again, or another worker's is looked at."""
+"""Seconds until a failed process is tried again, or another worker's checkpoint is looked for."""
 
 # The process imports this package, installed or not, and (-P) nothing from the working directory.
 _ROOT: Final = str(Path(__file__).parents[3])
@@ -32,7 +32,7 @@ class Checkpointer:
     """Has a checkpoint saved after each 100 000 entries or 64 MiB; an async context manager.
 
     Every worker has one. They count the same entries, and of the processes that they start at once, one saves. A
-    process that fails is reported and tried again after 30 s. What it is doing never delays the loop.
+    process that fails is reported and tried again after 30 s. Its work never delays the loop.
 
     Args:
         store: Where the log is.
@@ -110,11 +110,11 @@ class Checkpointer:
                 await sleep(RETRY_S)
 
     async def _look(self) -> bool:
-        """Find the newest checkpoint; returns whether it is another one than before."""
+        """Find the newest checkpoint; returns whether it is newer than the one known."""
         try:
             checkpoint = await self._log.load()
         except LogError:
-            return False  # the worker has the same trouble, and says so
+            return False  # the worker has the same trouble, and reports it
         position = 0 if checkpoint is None else checkpoint.position
         if position == self.position:
             return False
@@ -133,7 +133,7 @@ class Checkpointer:
             self.seconds = monotonic() - began
 
     async def _answer(self) -> Saved | None:
-        """Return what a process says that it has saved; None if another one is at work."""
+        """Return what a process reports to have saved; None if another one is at work."""
         process = self._start()
         ending = asyncio.ensure_future(asyncio.to_thread(process.communicate))
         try:

@@ -28,7 +28,7 @@ from purgatory_async.durable.urls import Store, Sync, opened, parsed, sole
 __all__ = ["KEEP", "STORE_VARIABLE", "Saved", "checkpoint", "save"]
 
 KEEP: Final = 100_000
-"""How many entries before the checkpoint stay in the log: for workers that are slow, and for waits with ``since``."""
+"""Entries before the checkpoint that stay in the log, for slow workers and for waits with ``since``."""
 MAX_BYTES: Final = 4 << 30
 """Of a checkpoint."""
 STORE_VARIABLE: Final = "PURGATORY_STORE"

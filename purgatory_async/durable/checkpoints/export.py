@@ -1,8 +1,8 @@
 """A log as a journal, in the files that the pipeline reads.
 
 The export is one more replica. Beside its segments it keeps the file ``.export``: the state that it has folded, and how
-far it has written. One that was killed continues from there: it makes the records after that state again, and writes
-those that the segments lack. So each record is there once.
+far it has written. After a kill the next export continues from there: it makes the records after that state again, and
+writes those that the segments lack. So each record is written once.
 """
 
 import asyncio

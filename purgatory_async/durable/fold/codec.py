@@ -79,7 +79,7 @@ def _with_own_text(entry: AnyEntry) -> AnyEntry:
 
 
 def older(error: Exception) -> str:
-    """Return why something was not decoded; if it is JSON, of other members than today's, what may have written it."""
+    """Return why something was not decoded; if it is JSON with unknown members, what may have written it."""
     return f"{error}; {OLDER_STORE}" if isinstance(error, msgspec.ValidationError) else str(error)
 
 

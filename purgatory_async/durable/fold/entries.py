@@ -1,8 +1,8 @@
 """The entries of the log, as objects: every change of the state, and the passing of time.
 
-Their members have the names of the log's JSON, but that `writer` and `number` are ``w`` and ``n`` there, and that
-durations, integers in microseconds, lack their ``_us``. No entry contains the time: the log stamps it. Ids are chosen
-before an entry is appended, and attachments are one line of JSON, as `messages.compact` makes it.
+Members are named as in the log's JSON, except that `writer`, `number` and `quota` are ``w``, ``n`` and ``room`` there,
+and that durations, integers in microseconds, lack their ``_us``. No entry contains the time: the log stamps it. Ids are
+chosen before an entry is appended, and attachments are one line of JSON, as `messages.compact` makes it.
 
 msgspec's structs are the type: to make one took 0.3 µs where a dataclass with slots took 0.8 and a named tuple 1.1. The
 service needs msgspec anyway, and an entry that was never text costs no JSON.
@@ -40,7 +40,7 @@ class Entry(
 
     Attributes:
         writer: The run of the worker that appended it; None for one made in SQL or without a log.
-        number: Of the entry among its writer's, from 1.
+        number: The number of the entry among its writer's, from 1.
     """
 
     writer: str | None = None
@@ -195,7 +195,7 @@ class EndLease(Entry, tag="done"):
 
 
 class ExtendLease(Entry, tag="extend"):
-    """A lease is counted again from now on, for as long as at first, or for another duration; `EndLease.owner`."""
+    """A lease starts anew, as long as at first or for another duration. An owner is checked as for `EndLease`."""
 
     lease_id: str
     lease_us: OptionalDuration = UNSET
@@ -203,11 +203,11 @@ class ExtendLease(Entry, tag="extend"):
 
 
 class SetQueue(Entry, tag="queue"):
-    """The settings of a queue, in full; what is absent is as for every queue, None is no limit.
+    """All settings of a queue; an absent one is as for every queue, None is no limit.
 
     Attributes:
         queue: The queue.
-        lease_us: How long a lease lasts that does not say.
+        lease_us: How long a lease lasts whose taker did not ask for a length.
         max_attempts: How often an item is leased before it goes to the dead ones.
         max_items: The most items, hidden and leased ones included.
         max_bytes: The most bytes that they count.

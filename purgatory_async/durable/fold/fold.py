@@ -89,7 +89,7 @@ class Fold:
         at_us: Log time before the first entry, in microseconds since 1970.
         zero_us: The log time, in whole milliseconds, that is 0 for events and the timer.
         observer: Receives the events of the operations; it must not change the fold. None for none.
-        digests: Whether to keep the running digest, which only replicas compare.
+        digests: Whether to keep the running digest, which replicas compare.
 
     Attributes:
         level: The version of the entries from here on.
@@ -260,7 +260,7 @@ class Fold:
             )
 
     def _settle(self, at_us: int) -> Iterator[None]:
-        """Let happen what the entry has made due, or too much to keep."""
+        """Let happen what the entry has made due, and drop what it has made too much to keep."""
         self.shared.before_us = self._clock.now_us
         yield from self._clock.passes(at_us)
         if at_us >= self._forget_from_us:
@@ -271,7 +271,7 @@ class Fold:
             yield
 
     def _drop_history(self, over: int, share: int) -> bool:
-        """Drop the oldest of the first kind of history that there is; False if there is none.
+        """Drop the oldest piece of the first kind of history that has one; False if none has.
 
         Ids of what has ended are worth least, if they suffice: then one of them goes rather than an operation. Answers
         of Idempotency-Keys are worth most, up to their share.
@@ -290,7 +290,7 @@ class Fold:
     def _forget(self, at_us: int) -> Iterator[None]:
         """Forget what was kept long enough."""
         whole_us = at_us - at_us % 1000
-        # What is added from now on is kept for one of these times at least.
+        # Whatever is added from now on is kept for at least one of these times.
         limits = self.shared.limits
         next_us = whole_us + min(limits.retention_us, limits.keep_for_us, FORGOTTEN_AFTER_US)
         for forget in self._forgetting:

@@ -1,4 +1,4 @@
-"""A queue of the fold: its items in their places, its settings, and what both count."""
+"""A queue of the fold: its items in order, its settings, and the bytes that both count."""
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from purgatory_async.durable.fold.entries import SetQueue
 
 DEAD: Final = ".dead"
-"""What the name of a queue's dead items ends with."""
+"""The ending of the name of the queue that has a queue's dead items."""
 LEASE_US: Final = 30 * SECOND
 """How long a lease lasts if neither its taker nor its queue says."""
 QUEUE_SHARE: Final = 4
@@ -28,10 +28,10 @@ class Item(NamedTuple):
 
     Attributes:
         due_us: The log time at which it was first due.
-        behind: The position behind which it stands among those that were due then: of its put, or its return from the
+        behind: Orders items that were first due at the same time: the position of the put, or of the return from the
             dead ones.
-        nth: Its place in that entry.
-        number: Its name: the position of its put; that, a dot and its place for a later one of a batch.
+        nth: Its index in that entry.
+        number: Its name: the position of its put; for a later item of a batch followed by a dot and its index.
         put_us: The log time of its put.
         attempts: How often it was leased.
         text: Its JSON.
@@ -60,13 +60,13 @@ class Item(NamedTuple):
 
 @final
 class Hidden(DelayedOperation[None]):
-    """An item that is not to be taken yet.
+    """An item that cannot be taken yet.
 
     Attributes:
         queue: The name of its queue.
         item: The item.
         since: The position from which on it is hidden.
-        until_us: The log time until which it is.
+        until_us: The log time until which it is hidden.
     """
 
     __slots__ = ("_ripe", "item", "queue", "since", "until_us")
@@ -110,7 +110,7 @@ class Queue:
 
     def __init__(self, name: str, kept: KeptBytes | None = None) -> None:
         self.name: Final = name
-        self._kept: Final = KeptBytes() if kept is None else kept  # its own counts for nothing
+        self._kept: Final = KeptBytes() if kept is None else kept  # its own bytes are not counted
         self.ready: Final[list[Item]] = []
         self.hidden: Final[dict[int | str, Hidden]] = {}
         self.leased = 0
@@ -123,7 +123,7 @@ class Queue:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to know of it."""
+        """Whether it can be dropped: it has no items, leases, takers or settings."""
         return not (self.ready or self.leased or self.takers or self.hidden or self.settings)
 
     @property
@@ -133,7 +133,7 @@ class Queue:
 
     @property
     def lease_us(self) -> int:
-        """How long a lease lasts whose taker does not say."""
+        """How long a lease lasts whose taker did not ask for a length."""
         own = UNSET if self.settings is None else self.settings.lease_us
         return LEASE_US if isinstance(own, UnsetType) else own
 

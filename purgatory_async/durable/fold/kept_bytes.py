@@ -1,8 +1,8 @@
 """The bytes of what the fold keeps: the one place where they are added and taken away.
 
-Counted are the JSON text and the keys of operations, signals and items, once however many show them, and 128 bytes for
-each piece. A part of them is pinned: what is pending, with the voters it has counted, ready, hidden, leased, or a
-key's newest signal. The rest is history, which makes room for what is new: ended operations, older signals, ids of what
+They are the JSON text and the keys of operations, signals and items, counted once however many show them, and 128 bytes
+for each piece. Pinned are pending operations with the voters that they counted, all items and leases, and the newest
+signal of each key. The rest is history, which makes room for what is new: ended operations, older signals, ids of what
 has ended, and the answers of Idempotency-Keys.
 
 A signal is kept as long as its key or an operation refers to it, and pinned as long as it is the newest of its key or
@@ -37,7 +37,7 @@ class KeptBytes:
 
     Attributes:
         used: All bytes.
-        pinned: Those that are no history.
+        pinned: The bytes that cannot make room.
         pinned_of: Pinned bytes by owner. Names of keys and queues have no owner.
     """
 

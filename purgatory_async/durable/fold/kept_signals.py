@@ -93,7 +93,7 @@ class KeySignalled(Effect, frozen=True, eq=False):
 
     @property
     def fact(self) -> tuple[str | int, ...]:
-        """Its index and how many operations it completed."""
+        """The signal's index, and how many operations it completed."""
         return (self.signal.view.index, self.completed)
 
 
@@ -116,7 +116,7 @@ class KeptSignals:
         self._superseded: Final = Superseded()
 
     def growth(self, signals: Sequence[SignalKey | KeyedSignal], owner: str | None) -> tuple[int, int]:
-        """Return how many bytes more will be pinned by more signals: of all owners, and of theirs. O(signals).
+        """Return how many bytes more signals will pin: for all owners, and for the signals' own. O(signals).
 
         Each key's newest signal makes room for the first of them, unless a pending operation shows it.
         """
@@ -172,14 +172,14 @@ class KeptSignals:
 
     @property
     def highest(self) -> int:
-        """The index of the newest signal that ever was, as far as is known; equal at all replicas. O(1)."""
+        """The index of the newest signal ever, as far as is known; equal at all replicas. O(1)."""
         if not self.keys:
             return self.floor
         return self.keys[next(reversed(self.keys))].signals[-1].view.index
 
     @property
     def too_old_us(self) -> int:
-        """The log time up to which signals are kept no longer, but for the newest of a key. O(1)."""
+        """The log time up to which signals are dropped, except the newest of each key. O(1)."""
         now_us = self._shared.clock.now_us
         return now_us - now_us % 1000 - self._shared.limits.keep_for_us
 
@@ -213,7 +213,7 @@ class KeptSignals:
         return True
 
     def resume(self, key: str, signals: list[Signal], floor: int) -> None:
-        """Take over the signals of a key from before they were saved, keys in their order. O(signals)."""
+        """Restore the signals of a key, keys in the order of `keys`. O(signals)."""
         self.keys[key] = Key(signals, floor)
         self.index = signals[-1].view.index
         kept = self._shared.kept
@@ -241,7 +241,7 @@ class KeptSignals:
                 yield
 
     def _cut(self, known: Key, too_old_us: int) -> None:
-        """Drop a key's signals above the limit or from a log time or before, but never the newest."""
+        """Drop a key's signals beyond the limit or up to a log time, but never the newest."""
         signals = known.signals
         first, last = max(len(signals) - self._shared.limits.keep_signals, 0), len(signals) - 1
         while first < last and signals[first].at_us <= too_old_us:

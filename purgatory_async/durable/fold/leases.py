@@ -1,6 +1,6 @@
-"""Takers and leases of the queues: delayed operations of the library, and what their ends tell the world.
+"""Takers and leases of the queues: delayed operations of the library, and the effects of their ends.
 
-A taker waits on its queue until an item comes or its wait ends, a lease until it is acknowledged or expires.
+A taker waits on its queue until an item comes or its wait ends. A lease lasts until it is acknowledged or expires.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ class Taker(DelayedOperation[list[Item]]):
     Attributes:
         order: What it asked for, and its writer.
         lease_us: How long its leases are to last.
-        position: Of that entry.
+        position: The position of that entry.
         until_us: The log time at which its wait ends.
     """
 

@@ -62,7 +62,7 @@ class Need(ABC):
     @property
     @abstractmethod
     def progress(self) -> Progress:
-        """What it has counted; equal for equal signals, in whatever order a set has them."""
+        """What it has counted; equal for equal signals, whatever the order of a set."""
 
     @abstractmethod
     def resume(self, progress: Progress) -> None:

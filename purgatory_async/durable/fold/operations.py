@@ -1,4 +1,4 @@
-"""The operations of the fold: pending in a purgatory, then kept for the retention time, then their ids for as long.
+"""The operations of the fold: pending in a purgatory, then kept for the retention time; their ids for that time again.
 
 An operation's condition, its watch keys and its deadline are the library's. Ended ones leave in the order of their
 ends, so a queue is enough and no timer is needed: what is forgotten has no effect on anything else.
@@ -114,7 +114,7 @@ class Operation(SignalledOperation):
         self._operations.ended(self)
 
     def end_as(self, state: str, ended_us: int, result: Attached) -> None:
-        """Become what a saved operation is that has ended; nothing else happens."""
+        """Take the state of a saved operation that has ended; nothing else happens."""
         self._state = Outcome(state)
         self.ended_us = ended_us
         self.result = result
@@ -130,7 +130,7 @@ class Operation(SignalledOperation):
         return int(self.submitted)
 
     def view(self, now_us: int) -> OperationView:
-        """Return its status at a log time, which only counts while it is pending."""
+        """Return its status; the log time matters only while it is pending."""
         submitted_us = int(self.submitted)
         submitted_at = _EPOCH + dt.timedelta(0, 0, submitted_us)  # by name it takes half as long again
         timeout_us = None if self.deadline_us is None else self.deadline_us - submitted_us
@@ -179,7 +179,7 @@ class Operations:
         self.forgotten: Final[Remembered[str, str | None]] = Remembered(shared, text_of_id)
         """The ids of those that were kept, with their owners."""
         self.pending_of: Final[dict[str, int]] = {}
-        """How many operations are pending of each owner that has some."""
+        """How many operations of each owner are pending; owners without any are absent."""
         self.idem_of: Final[dict[str, tuple[str, str]]] = {}
         """The Idempotency-Key and digest of each operation that has one."""
         self.by_idem: Final[dict[tuple[str | None, str], Operation]] = {}
@@ -206,7 +206,7 @@ class Operations:
         self.purgatory.try_complete_else_watch(operation, operation.watch_keys)
 
     def add(self, operation: Operation, idem: str | UnsetType, digest: str) -> None:
-        """Make a pending operation known, and what its Idempotency-Key stands for. O(1)."""
+        """Register a pending operation, also under its Idempotency-Key. O(1)."""
         owner = operation.owner
         self.kept.pin(operation.size, owner)
         self.voting += isinstance(operation.need, Voters)

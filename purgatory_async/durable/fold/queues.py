@@ -1,7 +1,7 @@
 """The queues of the fold: items, takers in line, and leased items.
 
-An item keeps its place for ever, by the time at which it was first due. So an item that comes back is in front of those
-that were never leased.
+An item keeps its place in the order for ever: the time at which it was first due. So an item that comes back is in
+front of those that were never leased.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,14 +32,14 @@ class Queues:
     """All queues, by name.
 
     Attributes:
-        by_name: Those that are not idle.
+        by_name: The queues that are not idle.
         kept: How many items they have together, hidden ones included.
         hidden_ones: How many of them are hidden.
         dead: How many items went to the dead ones since the log began.
-        takers: Those in line, by the id of their lease to be.
+        takers: The takers in line, by the id that their lease will have.
         takers_of: The same by writer, in the order in which they came.
         leases: The leases, in the order in which they began or were extended.
-        ended_leases: The ids of those that have ended, with their owners.
+        ended_leases: The ids of leases that have ended, with their owners.
     """
 
     def __init__(self, shared: Shared) -> None:
@@ -296,7 +296,7 @@ class Queues:
             self.add_lease(lease)
 
     def add_lease(self, lease: Lease) -> None:
-        """Make a lease known, and let it run."""
+        """Register a lease and start its deadline."""
         queue = self.queue(lease.queue)
         queue.leased += 1
         queue.weigh(lease.item.size, lease.item.owner)
@@ -325,7 +325,7 @@ class Queues:
             self._keep(lease.queue, item)
 
     def hide(self, hidden: Hidden) -> None:
-        """Let a hidden item wait."""
+        """Register a hidden item and start its deadline."""
         self.queue(hidden.queue).hidden[hidden.item.number] = hidden
         self.kept += 1
         self.hidden_ones += 1

@@ -1,4 +1,4 @@
-"""The lines of a checkpoint: one JSON object each. The order of kinds here is theirs in the file.
+"""The lines of a checkpoint: one JSON object each. Kinds stand here in the order of the file.
 
 Ids of signals are their positions. A signal's text is in the file once, however many operations show it.
 """
@@ -21,7 +21,7 @@ class Line(Struct, tag_field="k", frozen=True, omit_defaults=True, forbid_unknow
 
 
 class Head(Line, tag="head", frozen=True):
-    """The beginning: what the state has once."""
+    """The first line: what the state has once."""
 
     level: int
     position: int
@@ -109,8 +109,8 @@ class ItemLine(Line, tag="item", frozen=True):
     """An item in its queue, by place.
 
     Attributes:
-        number: Its own, which it keeps.
-        queue: Where it is.
+        number: Its name; see `items.Item`.
+        queue: The name of its queue.
         item: Its JSON text.
         place: See `items.Item`.
         put_us: The log time of its put.
@@ -148,14 +148,14 @@ class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
     """A lease, in the order in which they began or were extended.
 
     Attributes:
-        position: Of that entry.
+        position: The position of the entry that began or extended it.
         id: Its own.
         queue: The item's.
         number, item, place, put_us: The item's; see `ItemLine`.
         before: How often the item was leased before.
         until_us: The log time at which it ends.
         lease_us: How long it was to last.
-        taker: Whose it is; absent if the lease has its name.
+        taker: The id of its taker; absent if the lease has the same id.
         owner: Who took the item; absent without tokens.
         by: Who put it; absent without tokens.
     """

@@ -1,4 +1,4 @@
-"""The state back from its text.
+"""Restores the state from its text.
 
 What is due is scheduled anew, in the order in which it was scheduled at first: by the position of its cause, then by
 kind. So the timer fires what is due in the same millisecond in the same order as in a replica that never stopped.
@@ -80,14 +80,14 @@ def restored(saved: Iterable[bytes], make: Callable[[int], Fold] = Fold) -> Fold
 
 
 def empty_after(position: int, make: Callable[[int], Fold] = Fold) -> Fold:
-    """Return an empty state at a position, for a log whose entries up to there have left nothing. O(1)."""
+    """Return an empty state at a position, for a log whose entries up to there left nothing behind. O(1)."""
     running = bytes(DIGEST_BYTES).hex()
     head = lines.Head(FIRST_LEVEL, position, 0, running, floor=position, limits=Limits(), totals=Totals())
     return _Lines(head, make).fold
 
 
 class Restoring:
-    """A state that comes back step by step, so that a loop can do other work between them.
+    """Restores a state step by step, so that a loop can do other work in between.
 
     Args:
         make: As for `restored`.
@@ -187,7 +187,7 @@ class _Lines:
         fold.queues.dead = head.dead
 
     def take(self, line: lines.Line) -> None:
-        """Take over a line; only what is due is not scheduled yet."""
+        """Take over a line, without scheduling what is due."""
         self._rules[type(line)](line)
 
     def due(self) -> Iterator[_Due]:

@@ -1,4 +1,4 @@
-"""The results of entries: what the request behind an entry is answered with. Plain data, equal at every replica."""
+"""The results of entries, which answer the requests behind them. Plain data, equal at every replica."""
 
 from typing import Final, Literal
 
@@ -28,7 +28,7 @@ class Result(Struct, frozen=True, array_like=True):
 
 
 class Submitted(Result, frozen=True, array_like=True, tag=True):
-    """The operation is there: pending, or with a timeout of 0 expired.
+    """The operation exists: pending, or with a timeout of 0 expired.
 
     Attributes:
         id: Its id.

@@ -17,7 +17,7 @@ from purgatory_async.durable.fold.results import OVER_BUDGET, Refused
 
 T = TypeVar("T")
 Work = Generator[None, None, T]
-"""Work that may take long, and comes to its result with breaks in between."""
+"""Work that may take long and has breaks before its result."""
 SECOND: Final = 1_000_000
 """Microseconds."""
 LONGEST_US: Final = 3_155_760_000 * SECOND
@@ -100,7 +100,7 @@ class Totals(Struct):
 
 @dataclass(slots=True)
 class Shared:
-    """The state that belongs to no part, and the step's position and effects.
+    """The state that all parts use, and the step's position and effects.
 
     ``before_us`` is log time before the pass: what new limits make due in the past happens then.
     """
@@ -131,9 +131,9 @@ class Shared:
         """Return why an entry's bytes cannot be kept; None if they can. O(1).
 
         Args:
-            entry: Names its owner, and how many bytes that may have pinned.
+            entry: Names its owner, and the owner's quota.
             size: How many more bytes it pins.
-            own: How many more of its owner's.
+            own: How many of these count for its owner.
         """
         if not self.fits(size):
             return OVER_BUDGET

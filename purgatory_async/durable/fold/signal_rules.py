@@ -1,7 +1,7 @@
 """The rules for signals: which they refuse, and which operations they complete.
 
-The signals of an entry happen one after the other, and each completes the oldest operations first. What an operation
-makes of them is decided once for all of them, before the first happens: the same comes of it as from one by one.
+The signals of an entry happen one after the other, and each completes the oldest operations first. Each operation
+decides on all of them at once, before the first happens, with the same result as one by one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +76,7 @@ class SignalRules:
         signal = self._signals.new(shared.position, entry, entry.owner)
         self._signals.note(signal)
         shared.totals.signals += 1
-        # Without many that share a key none has many; to count those of this key takes twice as long as the check.
+        # If few operations share a key, this key has few, too; counting its watchers takes twice as long as this check.
         if purgatory.watched - purgatory.keys >= FEW and self._watched_by(entry.key) > FEW:
             return self._check_many(entry, signal)
         completed = purgatory.check_and_complete(entry.key)
@@ -98,9 +98,9 @@ class SignalRules:
     def _growth(
         self, entry: kinds.SignalKey | kinds.SignalKeys, signals: Sequence[kinds.SignalKey | KeyedSignal]
     ) -> Work[tuple[int, int]]:
-        """Return how many bytes the operations will pin at most for new voters: of all owners, and of the entry's.
+        """Return how many bytes at most operations will pin for new voters: for all owners, and for the entry's.
 
-        Nothing where any number of them fits. O(operations on the keys x voters) otherwise.
+        Zeros where any number of them fits. O(operations on the keys x voters) otherwise.
         """
         by_key = dict[str, dict[str, int]]()
         for signal in signals:
@@ -186,7 +186,7 @@ class SignalRules:
         return next((count for _, count in self._purgatory.watchers((key,))), 0)
 
     def _tell(self, signal: Signal, completed: int) -> None:
-        """Say that a signal has happened, as the purgatory does after a check of all operations on a key."""
+        """Report a signal, as the purgatory does after a check of all operations on a key."""
         observer = self._observer
         if observer is not None:
             at_ns = self._shared.clock.now_ns

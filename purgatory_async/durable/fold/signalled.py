@@ -1,8 +1,7 @@
 """The service's delayed operations: a need counts the signals on their keys.
 
 A signal is noted before its key is checked, as Kafka appends before it checks; `try_complete` counts the newest one. An
-operation of the fold also has an id, a place in the log and a status. Equal one-shot waits share one that has no
-deadline.
+operation of the fold also has an id, a position and a status. Equal one-shot waits share one without a deadline.
 """
 
 import datetime as dt
@@ -103,7 +102,7 @@ class SignalledOperation(DelayedOperation[Attached]):
 
     @property
     def untouched(self) -> bool:
-        """Whether no signal was counted yet: a new one with the same keys and need will end as this one."""
+        """Whether no signal was counted yet, so that an equal one that begins now will end with this one."""
         return self._ledger is None
 
     @property

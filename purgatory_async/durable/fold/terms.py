@@ -1,4 +1,4 @@
-"""The terms of a log: which of two histories of one log a place belongs to.
+"""The terms of a log: which of two histories of one log an index belongs to.
 
 A restored backup has the epoch and the first entries of the log that it was taken from, and then goes on otherwise.
 Each run of a worker introduces itself under a random name before it appends anything else. That begins a **term**. So

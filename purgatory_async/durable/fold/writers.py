@@ -1,4 +1,4 @@
-"""The writers of the log: which of their entries count, and which writers have fallen silent."""
+"""The writers of the log: which of their entries count, and which writers are silent."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final

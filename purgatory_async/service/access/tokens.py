@@ -154,7 +154,11 @@ def _read_line(content: bytes) -> tuple[Grant, bool]:
     if not fields:
         raise ValueError("must be a token, a space, and scopes joined by commas without spaces, got 1 word")
     if _TOKEN.fullmatch(token) is None:
-        raise ValueError("the token must have only A-Z a-z 0-9 - . _ ~ + / and a trailing =")
+        fit = _TOKEN.match(token)  # the character is not shown, nor the rest
+        raise ValueError(
+            "the token must have only A-Z a-z 0-9 - . _ ~ + / and a trailing =, got another character at "
+            f"{1 + (fit.end() if fit else 0)}"
+        )
     if not MIN_TOKEN <= len(token) <= MAX_TOKEN:
         raise ValueError(f"the token must have {MIN_TOKEN} to {MAX_TOKEN} characters, got {len(token)}")
     try:

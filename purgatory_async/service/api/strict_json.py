@@ -8,14 +8,17 @@ for some floats of 20 digits, so it parses none here. Each array, object or floa
 number is limited.
 """
 
+import json
 import re
+from collections import Counter
 from decimal import ROUND_UP, Context
-from math import inf
+from math import isinf
 from typing import Final
 
 import msgspec
 
 from purgatory_async.service.contract.byte_order import bom_fault
+from purgatory_async.service.contract.problems import shown
 
 MAX_DEPTH: Final = 32
 MAX_CONTAINERS: Final = 1 << 15  # arrays and objects
@@ -55,7 +58,7 @@ def check(body: bytes) -> None:
         _check_floats(floats)
     # The decoder drops repeated members, so the re-encoded text has fewer strings.
     if plain.count(b'"') != _unescaped(msgspec.json.encode(value)).count(b'"'):
-        raise _refused("an object has the same member twice")
+        raise _refused(f"an object has the member {shown(_repeated(body))} twice")
 
 
 def _check_nesting(plain: bytes) -> None:
@@ -95,8 +98,20 @@ def _check_floats(literals: list[str]) -> None:
         short = [literal for literal in literals if len(literal) <= _FLOAT_DIGITS]
         long = [literal for literal in literals if len(literal) > _FLOAT_DIGITS]
         literals = [*short, *map(str, map(_ROUGH.create_decimal, long))]
-    if not {inf, -inf}.isdisjoint(map(float, literals)):
-        raise _refused("a number must fit a double")
+    if large := next((literal for literal in literals if isinf(float(literal))), None):
+        raise _refused(f"a number must fit a double, got {large}")
+
+
+def _repeated(body: bytes) -> str:
+    """Return the name of a member that an object has twice."""
+    found: list[str] = []
+
+    def _look(pairs: list[tuple[str, object]]) -> None:
+        if len(pairs) != len(dict(pairs)):
+            found.extend(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+
+    json.loads(body, object_pairs_hook=_look, parse_int=len, parse_float=len)
+    return found[0]
 
 
 def _unescaped(text: bytes) -> bytes:

@@ -112,9 +112,10 @@ def read_head(raw: bytes, probed: Collection[bytes] = PROBED) -> Head:
         raise problems.malformed_request("HTTP/1.0 has no chunks; send Content-Length")
     path, _, query = _origin_form(target, method, said.host).partition(b"?")
     if said.host is None and not (version == b"1.0" and path in probed):
-        raise problems.malformed_request("Host must be given once, got 0")
-    if _Parsed(raw).target != target:
-        raise problems.malformed_request("the head is ambiguous")
+        raise problems.malformed_request(f"Host must be given once in HTTP/{version.decode()}, got 0")
+    if (parsed := _Parsed(raw).target) != target:
+        shown = problems.shown(target), problems.shown(parsed)
+        raise problems.malformed_request(f"the target is ambiguous: two parsers read {' and '.join(shown)}")
     return Head(
         method=method.decode(),
         path=path,
@@ -195,7 +196,10 @@ def _read_fields(block: bytes) -> _Said:
     parsed = _ParsedFields(b"GET / HTTP/1.1\r\n" + _UPGRADE.sub(_DECLINED, block) + b"\r\n")
     expected = [(_DECLINED if name == b"upgrade" else name, value) for name, value in fields]
     if parsed.fields != expected or parsed.ended != (said.length == 0):
-        raise problems.malformed_request("the fields are ambiguous")
+        odd = ["the length of the body"]
+        if parsed.fields != expected:
+            odd = sorted({name.decode() for name, _ in {*expected} ^ {*parsed.fields}}) or ["their order"]
+        raise problems.malformed_request(f"the fields are ambiguous: two parsers differ in {', '.join(odd)}")
     return said
 
 
@@ -205,7 +209,10 @@ _remembered: Final = lru_cache(maxsize=REMEMBERED)(_read_fields)
 def _body_length(lengths: Sequence[bytes], codings: Sequence[bytes]) -> int | None:
     """Return the body's length in bytes; None if it is chunked."""
     if lengths and codings:
-        raise problems.malformed_request("Content-Length and Transfer-Encoding are both given; send one")
+        both = problems.shown(lengths[0]), problems.shown(codings[0])
+        raise problems.malformed_request(
+            f"send either Content-Length or Transfer-Encoding, got {' and '.join(both)}"
+        )
     if codings:
         if [coding.lower() for coding in codings] != [b"chunked"]:
             raise problems.malformed_request(
@@ -260,32 +267,36 @@ def _origin_form(target: bytes, method: bytes, host: bytes | None) -> bytes:
 
 
 def _malformed(raw: bytes) -> problems.Problem:
-    """Return why a head does not match the grammar."""
-    return problems.malformed_request(_fault_of_bytes(raw) or _fault_of_lines(raw))
-
-
-def _fault_of_bytes(raw: bytes) -> str | None:
+    """Return in which line, and why, a head does not match the grammar."""
     if raw.startswith(_HANDSHAKE):
-        return "this looks like TLS, and the port speaks plain HTTP; ask with http://, or end TLS in a proxy before it"
-    never = _NEVER.search(raw)
-    return None if never is None else _NAMES.get(never[0], f"it has the byte 0x{never[0].hex()}")
+        return problems.malformed_request(
+            "this looks like TLS, and the port speaks plain HTTP; ask with http://, or end TLS in a proxy before it"
+        )
+    raw = raw.removeprefix(b"\r\n")
+    position, fault = _fault(raw)
+    line = raw.count(b"\n", 0, position) + 1
+    return problems.malformed_request(f"line {line} {fault}")
 
 
-def _fault_of_lines(raw: bytes) -> str:
-    if _FOLDED.search(raw):
-        return "a line begins with white space; fold no field"
-    if _SPACED.search(raw):
-        return "a field has white space before its colon"
-    line, _, _ = raw.removeprefix(b"\r\n").partition(b"\r\n")
+def _fault(raw: bytes) -> tuple[int, str]:
+    """Return a position in the first line that is at fault, and what is wrong with it."""
+    if never := _NEVER.search(raw):
+        return never.start(), _NAMES.get(never[0], f"has the byte 0x{never[0].hex()}")
+    if folded := _FOLDED.search(raw):
+        return folded.end(), "begins with white space; fold no field"
+    if spaced := _SPACED.search(raw):
+        return spaced.end(), "has white space before its colon"
+    line, _, _ = raw.partition(b"\r\n")
     _, _, version = line.rpartition(b" ")
     if _VERSION.fullmatch(version) and version not in {b"HTTP/1.0", b"HTTP/1.1"}:
-        return f"the version must be HTTP/1.1 or HTTP/1.0, got {problems.shown(version)}"
+        return 0, f"must end in HTTP/1.1 or HTTP/1.0, got {problems.shown(version)}"
     if not re.fullmatch(rb"[A-Z-]{1,32}+ [!\"$-~]++ HTTP/1\.[01]", line):
-        return f"the first line must be METHOD target HTTP/1.1, got {problems.shown(line)}"
-    return "a line is no field; send a name, a colon and a value"
+        return 0, f"must be METHOD target HTTP/1.1, got {problems.shown(line)}"
+    fields = _BLOCK.match(raw, len(line) + 2)
+    return fields.end() if fields else 0, "is no field; send a name, a colon and a value"
 
 
 _NAMES: Final = {
-    b"\n": "a line ends in LF; end it with CRLF",
-    b"\r": "a CR has no LF",
+    b"\n": "ends in LF; end it with CRLF",
+    b"\r": "has a CR without LF",
 }

@@ -293,7 +293,9 @@ class Settings:
         if self.port is None and self.uds is None:
             object.__setattr__(self, "port", DEFAULT_PORT)
         if self.reuse_port and self.port is None:
-            raise SettingsError("reuse_port must be false with uds alone, got True; give --port too")
+            raise SettingsError(
+                f"reuse_port must be false with uds {self.uds} alone, got True; give --port too"
+            )
         if self.workers > 1 and self.store.in_memory:
             raise SettingsError(
                 f"workers must be 1 with the store {MEMORY}, got {self.workers}; give --store sqlite:///PATH"

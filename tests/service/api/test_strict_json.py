@@ -51,9 +51,9 @@ NOT_STRICT = [
     pytest.param(b"9223372036854775808", "64 bits", id="one above 64 bits"),
     pytest.param(b"[1, -9223372036854775809]", "64 bits", id="one below 64 bits"),
     pytest.param(b"1" * 5000, "", id="5 000 digits"),
-    pytest.param(b'{"a": 1, "a": 1}', "same member twice", id="doubled member"),
-    pytest.param(b'{"a": 1, "\\u0061": 2}', "same member twice", id="doubled member behind an escape"),
-    pytest.param(b'[{"x": {"b": 0, "c": 1, "b": 2}}]', "same member twice", id="doubled member deep inside"),
+    pytest.param(b'{"a": 1, "a": 1}', "member 'a' twice", id="doubled member"),
+    pytest.param(b'{"a": 1, "\\u0061": 2}', "member 'a' twice", id="doubled member behind an escape"),
+    pytest.param(b'[{"x": {"b": 0, "c": 1, "b": 2}}]', "member 'b' twice", id="doubled member deep inside"),
     pytest.param(b"[" * 33 + b"]" * 33, "deeper than 32", id="33 levels"),
     pytest.param(b'{"a":' * 33 + b"0" + b"}" * 33, "deeper than 32", id="33 levels of objects"),
     pytest.param(b"[" * 500_000, "more than 32768 arrays", id="half a megabyte of brackets"),
@@ -148,7 +148,7 @@ def test_no_doubled_member_gets_through(members, data):
     doubled = data.draw(st.sampled_from(sorted(members)))
     pairs = [*members.items(), (doubled, 0)]
     text = "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in pairs) + "}"
-    with pytest.raises(ValueError, match="same member twice"):
+    with pytest.raises(ValueError, match=r"member .* twice"):
         strict_json.check(text.encode())
 
 

@@ -153,13 +153,20 @@ async def test_a_probe_that_names_a_host_names_ours(connect):
     [
         (HEADS["a TLS client hello"], "this looks like TLS, and the port speaks plain HTTP"),
         (HEADS["a TLS client hello"][:1], "this looks like TLS, and the port speaks plain HTTP"),
-        (HEADS["HTTP/1.2"], "the version must be HTTP/1.1 or HTTP/1.0, got 'HTTP/1.2'"),
-        (HEADS["the preface of HTTP/2"], "the version must be HTTP/1.1 or HTTP/1.0, got 'HTTP/2.0'"),
-        (START + b"A: \0\r\n\r\n", "it has the byte 0x00"),
+        (HEADS["HTTP/1.2"], "line 1 must end in HTTP/1.1 or HTTP/1.0, got 'HTTP/1.2'"),
+        (HEADS["the preface of HTTP/2"], "line 1 must end in HTTP/1.1 or HTTP/1.0, got 'HTTP/2.0'"),
+        (START + b"A: \0\r\n\r\n", "line 4 has the byte 0x00"),
+        (HEADS["bare LF behind a field"], "line 4 ends in LF; end it with CRLF"),
+        (HEADS["bare CR"], "line 4 has a CR without LF"),
+        (HEADS["a folded field"], "line 5 begins with white space; fold no field"),
+        (HEADS["tab before a colon"], "line 4 has white space before its colon"),
+        (HEADS["a field without a colon"], "line 4 is no field; send a name, a colon and a value"),
+        (HEADS["no method"], "line 1 must be METHOD target HTTP/1.1, got '/v1"),
+        (HEADS["length and chunks"], "either Content-Length or Transfer-Encoding, got '5' and 'chunked'"),
         (HEADS["a Host with a user"], "got 'a@localhost'"),
         (START + b"Transfer-Encoding: caf\xc3\xa9\xff\r\n\r\n", "got 'café\\xff'"),
     ],
-    ids=["TLS", "its first byte", "1.2", "2.0", "NUL", "a user", "other bytes"],
+    ids=str,
 )
 async def test_a_detail_shows_text(connect, raw, sentence):
     link = connect()

@@ -182,7 +182,9 @@ class _PostgresEngine:
                 cause="read-only",
             )
         if self._sync == "always" and row["fsync"] == "off":
-            raise LogRefused("fsync must be on, got off: a crash of the machine would damage the log")
+            raise LogRefused(
+                f"fsync must be on, got {row['fsync']}: a crash of the machine would damage the log"
+            )
         if not row["created"] and not create:
             raise LogDamaged(f"the log {self._name} was removed while in use; put it back, and restart")
         if row["nowhere"]:
@@ -211,7 +213,7 @@ class _PostgresEngine:
         """Read what comes after a position. If nothing does, move what is in the outbox."""
         row = await self._row(self._reader, _READ, after, known)
         if row["epoch"] is None:
-            raise LogDamaged("the log must have a head, but has none")
+            raise LogDamaged(f"the log {self._name} must have a head, but has none; restore a backup")
         if row["outbox"] and row["first"] is None:
             await self._row(self._writer, "SELECT purgatory_append('{}')")
             row = await self._row(self._reader, _READ, after, known)
@@ -261,7 +263,7 @@ class _PostgresEngine:
         try:
             await self._row(self._saver, "SELECT purgatory_publish($1, $2)", position, count)
         except EntriesLost as error:
-            raise LogError(str(error)) from error
+            raise LogError(f"checkpoint {position} is not published: {error}") from error
 
     async def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""
@@ -312,8 +314,13 @@ class _PostgresEngine:
         version = connection.get_server_version()
         if version.major < OLDEST_SERVER:
             raise LogRefused(f"Postgres must be version {OLDEST_SERVER} or later, got {version.major}")
-        if await connection.fetchval("SELECT pg_is_in_recovery()"):
-            raise LogUnavailable("Postgres must be the primary, got a standby", cause="read-only")
+        standby = await connection.fetchval(
+            "SELECT coalesce(host(inet_server_addr()), 'its socket') WHERE pg_is_in_recovery()"
+        )
+        if standby:
+            raise LogUnavailable(
+                f"Postgres must be the primary, got the standby at {standby}", cause="read-only"
+            )
 
     async def _listen(self, connection: "asyncpg.Connection[Any]") -> None:
         await self._prepare(connection)

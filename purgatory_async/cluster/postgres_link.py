@@ -100,7 +100,7 @@ class Link:
             lambda connection: connection.fetchrow(query, *arguments)
         )
         if row is None:
-            raise LogDamaged("the log must have a head, but has none")
+            raise LogDamaged(f"the log must have a head, but none is found by {query[:80]!r}")
         return row
 
     async def run(self, script: str) -> None:

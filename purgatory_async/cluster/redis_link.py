@@ -66,7 +66,9 @@ class Link:
             raise
         except (redis.exceptions.RedisError, OSError, TimeoutError, ValueError) as error:
             if self._turns.closed:
-                raise LogUnavailable("log is closed: the outcome of its last call is unknown") from error
+                raise LogUnavailable(
+                    f"log is closed: the outcome of its last {words[0]} is unknown"
+                ) from error
             raise translated(error) from error
 
     async def aclose(self) -> None:

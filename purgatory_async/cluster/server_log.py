@@ -244,7 +244,9 @@ class ServerLog:
     async def _append(self, entries: Sequence[bytes]) -> Appended:
         losses, self._losses = self._losses, self._engine.losses
         if self._appended and losses != self._losses:
-            raise LogReconnected("the connection for appends was lost; nothing was appended: append it again")
+            raise LogReconnected(
+                f"the connection for appends was lost: append the {len(entries)} entries again, none is in the log"
+            )
         epoch = self._epoch
         try:
             appended = await self._engine.append(entries, epoch, self._known)

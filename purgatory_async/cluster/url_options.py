@@ -168,8 +168,12 @@ def redis_url(url: str) -> tuple[str, int]:
 def _options(engine: str, url: str, known: Mapping[str, _Rule], dropped: frozenset[str]) -> dict[str, str]:
     """Return the options that count."""
     query = urlsplit(url).query
-    if any("=" not in each for each in filter(None, query.split("&"))):
-        raise ValueError("options must be NAME=VALUE with & between them; write & in a value as %26")
+    for number, each in enumerate(filter(None, query.split("&")), 1):
+        if "=" not in each:  # which may be a part of a password
+            raise ValueError(
+                f"options must be NAME=VALUE with & between them, got no = in option {number}; write & in a value "
+                "as %26"
+            )
     given = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in tuple(given.items()):
         if name in dropped:

@@ -97,6 +97,7 @@ class Restoring:
         self._make: Final = make
         self._hashed: Final = blake2b(digest_size=DIGEST_BYTES)
         self._lines: _Lines | None = None
+        self._parts = 0
         self._complete = False
         self._left: Iterator[_Due] | None = None  # what is due and not yet scheduled
 
@@ -118,13 +119,16 @@ class Restoring:
         for line in _decoded(content):
             self._lines.take(line)
         self._lines.fold.terms.resume(foot.terms)
+        self._parts += 1
         self._complete = not foot.more
         return self._complete
 
     def finish(self) -> Fold | None:
         """Schedule some of what is due; returns the state once nothing is left. Raises as `restored`."""
         if self._lines is None or not self._complete:
-            raise FoldError("the last part of a checkpoint is missing; restore a backup of the store")
+            raise FoldError(
+                f"a checkpoint must end with its last part, got {self._parts} before it; restore a backup of the store"
+            )
         if self._left is None:
             self._left = self._lines.due()
         some = list(islice(self._left, AT_ONCE))

@@ -99,7 +99,10 @@ WRONG = [
     (f"{PG}?sslrootcert={{junk}}", "option sslrootcert must be a file of certificates (PEM), got"),
     (f"{PG}?sslkey=/nowhere", "option sslkey must be a file, got '/nowhere'"),
     (f"{PG}?target_session_attrs=standby", "must be one of any, primary, read-write, got 'standby'"),
-    (f"{PG}?password=a&b", "options must be NAME=VALUE with & between them; write & in a value as %26"),
+    (
+        f"{PG}?password=a&b",
+        "options must be NAME=VALUE with & between them, got no = in option 2; write & in a value as %26",
+    ),
     (f"{PG}?name=9", "name must be 1 to 40 of a-z, 0-9 and _, not beginning with a digit, got '9'"),
     ("postgresql://db:99999/a", "must have a host, and a port up to 65535, got"),
     ("postgresql://[::1/a", "must have a host, and a port up to 65535, got"),

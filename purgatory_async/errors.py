@@ -194,12 +194,11 @@ def check_result(name: str, callback: object, returned: object) -> None:
 
 def returned_async(name: str, callback: object, returned: object) -> TypeError:
     """Close a coroutine that a plain function has returned; returns the error that names the function."""
-    error = TypeError(
-        f"{name} must be a plain function, not async, but {callback!r} returned {returned!r}; let it start a task"
-    )
     if isinstance(returned, Coroutine):
         returned.close()
-    return error
+    return TypeError(
+        f"{name} must be a plain function, not async, but {callback!r} returned {returned!r}; let it start a task"
+    )
 
 
 def refuse_number(keys: tuple[object, ...]) -> None:

@@ -118,7 +118,9 @@ def kafka_command(host: str, port: int | None, metrics_port: int | None, **setti
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
             runner.run(serve())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise click.ClickException(f"cannot serve on {host} port {listen_at}: {error}") from None
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -96,7 +96,9 @@ class Signals(_Reader):
             try:
                 self._run(self._more())
             except StopIteration as stop:  # of a transport: it would end the caller's loop in silence
-                raise RuntimeError("iterator raised StopIteration") from stop
+                raise RuntimeError(
+                    f"a transport must not raise {stop!r}, which would end the signals"
+                ) from stop
         return signal
 
 
@@ -115,7 +117,9 @@ class AsyncSignals(_Reader):
             try:
                 await self._run(self._more())
             except StopAsyncIteration as stop:  # as for `StopIteration`
-                raise RuntimeError("async iterator raised StopAsyncIteration") from stop
+                raise RuntimeError(
+                    f"a transport must not raise {stop!r}, which would end the signals"
+                ) from stop
         return signal
 
 

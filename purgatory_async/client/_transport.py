@@ -53,7 +53,7 @@ def base_url_of(address: str) -> str:
     except httpx.InvalidURL as error:
         raise ValueError(f"{like}, got {address!r}: {error}") from None
     if url.userinfo:
-        raise ValueError("address must have no user or password in it; give a token instead")
+        raise ValueError(f"address must have no user or password before {url.host}; give a token instead")
     usable = url.scheme in {"http", "https"} and url.host and (url.port or 0) < 2**16
     if not usable or url.query or url.fragment:
         raise ValueError(f"{like}, with a prefix or none, or unix:///run/purgatory.sock, got {address!r}")

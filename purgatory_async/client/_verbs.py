@@ -177,5 +177,5 @@ def _page(document: Mapping[str, Any]) -> tuple[list[Operation], str | None]:
 
 def _figures(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(document, dict):
-        raise TypeError("the figures are an object")
+        raise TypeError(f"the figures must be an object, got {type(document).__name__}")
     return document

@@ -304,7 +304,7 @@ class WatchTable:
 
     def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:
         """Report a key's exception; its watcher has left nevertheless."""
-        raise NotImplementedError("the subclass reports exceptions that have no caller")
+        raise NotImplementedError(f"{type(self).__name__} must report exceptions that have no caller")
 
     def _unshare(self, shared: SharedList, own: Callable[[SharedList], dict[Watcher, None]]) -> None:
         """Give each key its own list. O(watchers * keys), once in the life of each watcher."""

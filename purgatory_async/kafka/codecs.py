@@ -72,7 +72,7 @@ def _gzip(data: Bytes, opened: memoryview) -> int:
     while not unpacker.eof:
         step = unpacker.decompress(packed, _STEP_BYTES)
         if not step and not unpacker.eof:
-            raise EOFError("the end is missing")
+            raise EOFError(f"the end is missing after {size} bytes opened")
         opened[size : size + len(step)] = step
         size += len(step)
         packed = unpacker.unconsumed_tail

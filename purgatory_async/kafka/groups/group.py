@@ -171,7 +171,7 @@ class Group(Membership):
                 raise self._inconsistent(f"must be {own!r}, got {given!r}")
         sync = self._sync
         if self.state is GroupState.PREPARING_REBALANCE or sync is None:
-            raise self._rebalancing("its members join again")
+            raise self._rebalancing(f"its {len(self.members)} members join again")
         self._unsynced.discard(member.id)
         if self.state is GroupState.COMPLETING_REBALANCE:
             if member.id == self.leader_id:
@@ -196,7 +196,7 @@ class Group(Membership):
         member = self._member(member_id, instance_id, generation)
         member.session.renew()
         if self.state is GroupState.PREPARING_REBALANCE:
-            raise self._rebalancing("its members join again")
+            raise self._rebalancing(f"its {len(self.members)} members join again")
 
     def leave(self, member_id: str, *, instance_id: str | None = None) -> None:
         """Remove a member, or an id that was given out; the others rebalance. O(members).
@@ -241,7 +241,7 @@ class Group(Membership):
             member = self._member(member_id, instance_id, generation)
             member.session.renew()
             if self.state is GroupState.COMPLETING_REBALANCE:
-                raise self._rebalancing("it waits for assignments")
+                raise self._rebalancing(f"it waits for the assignments of {self.leader_id!r}")
         self.offsets.commit(offsets)
 
     # Checks.
@@ -263,10 +263,11 @@ class Group(Membership):
         return member
 
     def _check_protocols(self, request: JoinRequest, former: Member | None) -> None:
-        if not request.protocol_type or not request.protocols:
-            raise self._inconsistent("needs a protocol type and at least one protocol, got none")
-        if self.members and request.protocol_type != self.protocol_type:
-            raise self._inconsistent(f"must be {self.protocol_type!r}, got {request.protocol_type!r}")
+        kind = request.protocol_type
+        if not kind or not request.protocols:
+            raise self._inconsistent(f"needs type and names, got {kind!r}, {[*request.protocols]}")
+        if self.members and kind != self.protocol_type:
+            raise self._inconsistent(f"must be {self.protocol_type!r}, got {kind!r}")
         if not self.members.supports_one_of(request.protocols, besides=former):
             raise self._inconsistent(f"must be one that all members support, got {sorted(request.protocols)}")
 

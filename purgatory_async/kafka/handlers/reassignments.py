@@ -80,7 +80,10 @@ def _altered(node: Node, topic: str, part: Any) -> dict[str, Any]:
 
 def _check_stays(wanted: Sequence[int] | None, replicas: Sequence[int]) -> None:
     if wanted is None:
-        raise ProtocolError(ErrorCode.no_reassignment_in_progress, "there is no reassignment to cancel")
+        raise ProtocolError(
+            ErrorCode.no_reassignment_in_progress,
+            f"replicas stay {list(replicas)}: there is no reassignment to cancel",
+        )
     if list(wanted) != list(replicas):
         raise ProtocolError(
             ErrorCode.invalid_replica_assignment,

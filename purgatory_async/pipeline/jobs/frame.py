@@ -227,11 +227,8 @@ def _instant_ns(context: click.Context, parameter: click.Parameter, value: str |
         return None
     try:
         found = instant_ns(value)
-    except ValueError:
-        raise click.BadParameter(
-            "must be an ISO 8601 time with a zone, such as 2026-11-25T00:00Z, or seconds since 1970, "
-            f"from 1677 to 2262, got {value!r}"
-        ) from None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
     given = {**context.params, parameter.name: found}  # either may come first
     start, end = given.get("from_ns"), given.get("to_ns")
     if start is not None and end is not None and end <= start:

@@ -7,6 +7,7 @@ there is counted by the instant at which that was, by the record's own time and 
 
 import datetime as dt
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -34,21 +35,22 @@ def instant_ns(text: str) -> int:
     Raises:
         ValueError: It names none, or one that is not in whole nanoseconds or not from 1677 to 2262.
     """
-    if match := _ISO.fullmatch(text):
-        minute, second, fraction, zone = match.groups()
-        whole = minute + re.split("[.,]", second or "")[0]
-        since = dt.datetime.fromisoformat(f"{whole}{zone}".upper()) - _1970
-        found_ns = (since.days * 86_400 + since.seconds) * _NS + int(f"{fraction or '':0<9}")
-    else:
-        try:
+    found_ns = None
+    with suppress(InvalidOperation, ValueError):
+        if match := _ISO.fullmatch(text):
+            minute, second, fraction, zone = match.groups()
+            whole = minute + re.split("[.,]", second or "")[0]
+            since = dt.datetime.fromisoformat(f"{whole}{zone}".upper()) - _1970
+            found_ns = (since.days * 86_400 + since.seconds) * _NS + int(f"{fraction or '':0<9}")
+        else:
             seconds = Decimal(text)
-        except InvalidOperation:
-            raise ValueError("no instant") from None
-        if not seconds.is_finite() or seconds.adjusted() > len(str(_LAST_NS)) or seconds * _NS % 1:
-            raise ValueError("no instant in whole nanoseconds")
-        found_ns = int(seconds * _NS)
-    if not _FIRST_NS <= found_ns <= _LAST_NS:
-        raise ValueError("too far away")
+            if seconds.is_finite() and seconds.adjusted() <= len(str(_LAST_NS)) and not seconds * _NS % 1:
+                found_ns = int(seconds * _NS)
+    if found_ns is None or not _FIRST_NS <= found_ns <= _LAST_NS:
+        raise ValueError(
+            "must be an ISO 8601 time with a zone, such as 2026-11-25T00:00Z, or seconds since 1970 with at most 9 "
+            f"decimals, from 1677 to 2262, got {text!r}"
+        )
     return found_ns
 
 

@@ -74,7 +74,9 @@ class PurgatoryJournal(DataSource):
 
     def _directory(self) -> Location:
         if "path" not in self.options:
-            raise ValueError('a journal must be named: .load("journal")')
+            raise ValueError(
+                f'a journal must be named, as in .load("journal"), got the options {sorted(self.options)}'
+            )
         return parsed(self.options["path"]).absolute()
 
 

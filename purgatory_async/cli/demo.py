@@ -95,7 +95,7 @@ class _Demo:
         await self._server.stop()
 
     async def _show(self, address: str) -> None:
-        frames, console = FrameTaker(self._server.app.service, self._load.stage), Console()
+        frames, console = FrameTaker(self._server.app.service, self._load), Console()
         if console.is_terminal:
             with Live(console=console, auto_refresh=False) as live:
                 while True:

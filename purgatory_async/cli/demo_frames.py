@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from purgatory_async import Outcome
-from purgatory_async.cli.actors import Stage
+from purgatory_async.cli.load import Load
 from purgatory_async.service.service import Service
 
 HISTORY: Final = 60
@@ -45,9 +45,9 @@ class Frame:
 class FrameTaker:
     """Takes a frame of the service and its clients each second."""
 
-    def __init__(self, service: Service, stage: Stage) -> None:
+    def __init__(self, service: Service, load: Load) -> None:
         self._service = service
-        self._stage = stage
+        self._load = load
         self._second = 0
         self._before = self._totals()
         self._pending: deque[int] = deque(maxlen=HISTORY)
@@ -59,7 +59,7 @@ class FrameTaker:
         self._before = totals
         pending = self._service.pending
         self._pending.append(pending)
-        p50, p99 = _p50_and_p99(self._stage.latencies)
+        p50, p99 = _p50_and_p99(self._load.latencies)
         return Frame(
             second=self._second,
             pending=pending,
@@ -91,7 +91,7 @@ class FrameTaker:
         metrics = self._service.metrics
         shown = (Outcome.COMPLETED, Outcome.EXPIRED, Outcome.CANCELLED)
         ended = {outcome.value: metrics.ended[outcome] for outcome in shown}
-        seen = {"signals": metrics.signals, "events read": self._stage.events}
+        seen = {"signals": metrics.signals, "events read": self._load.events}
         return {"submitted": metrics.submitted, **ended, **seen}
 
 

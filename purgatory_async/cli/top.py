@@ -117,13 +117,13 @@ def _service(stats: Stats) -> Group:
     )
 
 
-def bars(numbers: Sequence[float], width: int = _WIDTH) -> str:
+def bars(numbers: Sequence[float]) -> str:
     """A row of bars, scaled to the highest number; any number above 0 shows.
 
     >>> bars([0, 1, 4, 8])
     ' ▁▄█'
     """
-    numbers = numbers[-width:]
+    numbers = numbers[-_WIDTH:]
     top = max(numbers, default=0) or 1
     return "".join(_BARS[ceil(number * 8 / top)] if number else _BARS[0] for number in numbers)
 

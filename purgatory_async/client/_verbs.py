@@ -81,11 +81,9 @@ class Verbs:
         request = Request("DELETE", path("operations", operation_id), twice_is_once=True)
         return understood((yield from exchange(request, replace(self.policy, patience=0.0))), Operation.of)
 
-    def page(
-        self, key: str | None, cursor: str | None, limit: int = _PAGE
-    ) -> Talk[tuple[list[Operation], str | None]]:
+    def page(self, key: str | None, cursor: str | None) -> Talk[tuple[list[Operation], str | None]]:
         """List one page of pending operations."""
-        query = [("limit", str(limit))]
+        query = [("limit", str(_PAGE))]
         query += [("key", key)] if key is not None else []
         query += [("cursor", cursor)] if cursor is not None else []
         request = Request("GET", path("operations"), query=tuple(query), twice_is_once=True)

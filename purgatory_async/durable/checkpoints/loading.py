@@ -8,7 +8,7 @@ from purgatory_async.cluster.log import MAX_ENTRY_BYTES
 from purgatory_async.durable.fold.checkpoint import parts
 from purgatory_async.durable.fold.codec import EntryError, decode
 from purgatory_async.durable.fold.fold import Applied, Fold, FoldError, LevelError
-from purgatory_async.durable.loading import MakeFold, check_reach, restored
+from purgatory_async.durable.loading import check_reach, restored
 
 __all__ = ["apply", "fold_until", "folded", "pieces", "restored"]
 
@@ -55,12 +55,11 @@ async def fold_until(log: Log, fold: Fold, position: int) -> None:
                 return
 
 
-async def folded(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Fold:
+async def folded(log: Log, *, strict: bool = False) -> Fold:
     """Return the state at the end of a log. O(n log n + what happens after the checkpoint).
 
     Args:
         log: An open log.
-        make: As for `restored`.
         strict: As for `restored`.
 
     Close it in the end, also one from `restored`.
@@ -71,7 +70,7 @@ async def folded(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Fo
         LogUnavailable: The engine is away.
     """
     while True:
-        fold = (await restored(log, make, strict=strict)).fold
+        fold = (await restored(log, strict=strict)).fold
         try:
             await _fold_to_the_end(log, fold)
         except LogGap as gap:

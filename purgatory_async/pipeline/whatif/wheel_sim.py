@@ -70,13 +70,12 @@ class Waits:
         *,
         timeout_ns: ArrayLike = 0,
         ended: ArrayLike = False,
-        censored: ArrayLike = False,
     ) -> "Waits":
         """Make them from anything that numpy takes for integers; one number stands for as many."""
         instants = (np.asarray(each, np.int64) for each in (submit_ns, timeout_ns, end_ns, last_ns))
-        flags = (np.asarray(each, np.bool_) for each in (completed, ended, censored))
-        submits, timeouts, ends, lasts, completes, *others = np.broadcast_arrays(*instants, *flags)
-        return cls(submits, timeouts, ends, completes, others[0], lasts, others[1])
+        flags = (np.asarray(each, np.bool_) for each in (completed, ended, False))
+        submits, timeouts, ends, lasts, completes, ended, censored = np.broadcast_arrays(*instants, *flags)
+        return cls(submits, timeouts, ends, completes, ended, lasts, censored)
 
     def only(self, rows: slice | Ints) -> "Waits":
         """Some of them, in the order of ``rows``; of a slice without copying."""

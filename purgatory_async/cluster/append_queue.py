@@ -30,7 +30,7 @@ class AppendQueue:
         self._sending: asyncio.Task[None] | None = None
 
     async def append(self, entries: Sequence[bytes]) -> Appended:
-        """Return where a batch is, or raise what `send` did. A batch that is sent already outlives its caller."""
+        """Return the positions of a batch, or raise what `send` did. A batch that was sent outlives its caller."""
         waiting = _Waiting(entries, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._sending is None:
@@ -38,7 +38,7 @@ class AppendQueue:
         return await waiting.appended
 
     async def aclose(self) -> None:
-        """Stop sending; those that wait get `LogError`."""
+        """Stop sending; waiting callers get `LogError`."""
         _fail(self._waiting, LogError("log is closed: cannot append"))
         if self._sending is not None:
             self._sending.cancel()
@@ -55,7 +55,7 @@ class AppendQueue:
             self._sending = None
 
     def _group(self) -> list[_Waiting]:
-        """Take as many waiting batches as one of the engine's may have."""
+        """Take as many waiting batches as fit into one append."""
         group, count, size = list[_Waiting](), 0, 0
         while self._waiting:
             entries, appended = self._waiting[0]

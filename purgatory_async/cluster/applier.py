@@ -1,4 +1,4 @@
-"""What the entries of a log do to one purgatory: each signal once, in the order of the log, and how far that is."""
+"""Applies the entries of a log to one purgatory: each signal once, in the order of the log."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ class Applier:
         head: The log's state when it was opened; later entries are applied.
         apply: As for `Cluster`.
         settled: Called once an entry is applied, with its position, the entry and its verdict.
-        ended: Called with each task that ends in which steps waited, as a done callback.
+        ended: The done callback of each task in which steps waited.
         owner: Named where ``apply`` raises.
 
     Attributes:
@@ -86,7 +86,7 @@ class Applier:
         Args:
             position: Counts as applied.
             lost: Ends the waits for positions, where these ``goes_back``.
-            goes_back: Whether positions may mean other entries now than those that waits were promised.
+            goes_back: Whether positions may mean other entries now than when the waits began.
         """
         self._repetitions = Repetitions()
         if not goes_back:
@@ -96,7 +96,7 @@ class Applier:
         reached.fail_all(lost)
 
     async def check_all(self) -> None:
-        """Check every pending operation on all its keys. O(watched), a slice at a time."""
+        """Check every pending operation on all its keys, a slice at a time. O(watched keys)."""
         keys = dict.fromkeys(key for operation in self._purgatory.operations() for key in operation.keys)
         for count, key in enumerate(keys, start=1):
             self._purgatory.check_and_complete(key)

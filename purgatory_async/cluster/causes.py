@@ -40,7 +40,7 @@ _SQLSTATES: Final = {
     "57P03": "starting",
     "58": "disk",
 }
-_OF_CONNECTIONS: Final = {"08", "57"}  # which poolers use for everything: the text tells more
+_OF_CONNECTIONS: Final = {"08", "57"}  # which poolers use for everything: the text says more
 _SQLITE: Final = {
     sqlite3.SQLITE_AUTH: "permission",
     sqlite3.SQLITE_BUSY: "locked",
@@ -77,7 +77,7 @@ _CLASSES: Final = {
     "ReadOnlyError": "read-only",
     "TargetServerAttributeNotMatched": "read-only",
 }
-# What has no class or code of its own, and what a script or a pooler wraps.
+# Errors without a class or code of their own, or wrapped by a script or a pooler.
 _TEXTS: Final = {
     "no space left": "full",
     "misconf": "disk",

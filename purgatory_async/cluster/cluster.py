@@ -41,7 +41,7 @@ class Cluster:
             before the key is checked and the next signal applied, so it must not await this cluster; leaving the
             cluster waits for it. Its errors go to the loop's exception handler, and the signal counts as applied.
         on_gap: Called, and awaited if it is async, when the log no longer has entries that this worker has not applied;
-            load again what signals told. Then every pending operation is checked on all its keys.
+            load again what signals would have brought. Then every pending operation is checked on all its keys.
 
     Raises:
         TypeError: ``apply`` or ``on_gap`` is not callable, or an async generator.
@@ -125,7 +125,7 @@ class Cluster:
 
     @property
     def epoch(self) -> str:
-        """The log's epoch; positions of another one mean something else."""
+        """The log's epoch; positions of another epoch mean something else."""
         return self._replica.epoch
 
     @property
@@ -174,7 +174,7 @@ class Cluster:
             raise LogUnavailable(late) from None
 
     async def caught_up(self, position: int | None = None, timeout: float | None = None) -> int:
-        """Wait until this worker has applied a position; if not given, the log's end now. Returns where it is.
+        """Wait until this worker has applied a position, by default the log's end now; return the position applied.
 
         Raises:
             OperationExpired: It did not within ``timeout`` seconds of the purgatory's clock.

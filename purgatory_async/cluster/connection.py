@@ -32,7 +32,7 @@ class OpenOnce:
         self.state = "open"
 
     def require(self, verb: str) -> None:
-        """Raise `LogError` unless it is open."""
+        """Raise `LogError` unless the log is open."""
         if self.state != "open":
             raise LogError(f"log is {self.state}: cannot {verb}")
 
@@ -76,7 +76,7 @@ class SharedTrip:
         self._next: asyncio.Task[int] | None = None
 
     async def __call__(self) -> int:
-        """Return what a round trip that begins after this call returns, or raise its error."""
+        """Return the result of a round trip that begins after this call, or raise its error."""
         if self._next is None:
             self._next = asyncio.create_task(self._go(self._running))
             self._next.add_done_callback(retrieve)

@@ -1,4 +1,4 @@
-"""What a worker has heard of its engine: whether it answers and takes entries, and how far its log reaches."""
+"""What a worker knows of its engine: whether it answers and takes entries, and how far its log reaches."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,15 +14,15 @@ SILENT_S: Final = 5.0  # how long an engine may be silent and still count as con
 class Contact:
     """When the engine last answered, and whether this worker has applied all that it then knew of.
 
-    A read-only engine, or one whose disk is full, still answers reads. So appends that fail count apart.
+    A read-only engine, or one whose disk is full, still answers reads. So failed appends are counted separately.
 
     Args:
         position: The newest position, just heard.
         time: Returns the present in seconds.
-        outage: What to tell of failures; None makes one.
+        outage: Logs failures; None makes one.
 
     Attributes:
-        known: The newest position heard of; after a gap it may go back.
+        known: The newest position known; after a gap it may go back.
         heard_at: When the engine last answered.
         reconnects: How many times it answered again after a call had failed.
         outage: Why the engine does not serve, while it does not.

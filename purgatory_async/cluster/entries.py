@@ -47,7 +47,7 @@ class Signalled:
 
 
 class WireEntry(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """An entry as it is in the log; what is not a signal's is absent there."""
+    """An entry as in the log; only the members of signals are read."""
 
     k: str
     w: str | None = None

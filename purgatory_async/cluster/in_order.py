@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["InOrder"]
 
-MANY: Final = 256  # steps behind, from which on the reader waits
+MANY: Final = 256  # waiting steps from which on the reader waits
 
 Step = Callable[[], "Awaitable[object] | None"]
 
@@ -35,11 +35,11 @@ class InOrder:
         if self._task is None and (waiting := self._advance()) is not None:
             task = asyncio.get_running_loop().create_task(self._go_on(waiting))
             task.add_done_callback(self._ended)
-            if not task.done():  # an eager one may be
+            if not task.done():  # an eager task may have ended
                 self._task = task
 
     async def rest(self) -> None:
-        """Wait until few steps are behind."""
+        """Wait until few steps are waiting."""
         if len(self._behind) >= MANY:
             await self.finished()
 
@@ -49,7 +49,7 @@ class InOrder:
             await asyncio.shield(asyncio.gather(self._task, return_exceptions=True))
 
     def close(self) -> None:
-        """Run no further step; one under way goes on to its end, see `finished`."""
+        """Run no further step; a step under way finishes, see `finished`."""
         self._closed = True
         self._behind.clear()
 

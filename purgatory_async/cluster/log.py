@@ -63,7 +63,7 @@ LAST_US: Final = 253_402_300_799_999_999  # the end of the year 9999, in microse
 
 
 class LogError(PurgatoryError):
-    """Base of a log's errors; raised itself for a log that is closed or not open."""
+    """Base of a log's errors; raised as such for a log that is closed or not open."""
 
 
 class LogUnavailable(LogError):
@@ -150,7 +150,7 @@ class Head(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """Where a batch is: the position of its first entry, and the log time of all of them."""
+    """The position of a batch's first entry, and the log time of all its entries."""
 
     first: int
     at_us: int
@@ -165,8 +165,8 @@ class Checkpoint(NamedTuple):
     Attributes:
         position: The last position that is in it.
         parts: What was saved, in order.
-        epoch: The log's epoch when this was loaded, in which the position has its meaning. It can be another one than a
-            follower has heard of.
+        epoch: The log's epoch when this was loaded, in which the position has its meaning. It can be newer than the
+            epoch that a follower knows.
     """
 
     position: int
@@ -191,7 +191,7 @@ class Log(Protocol):
         Raises:
             LogUnavailable: The engine is away.
             LogRefused: The engine's settings rule it out.
-            LogDamaged: What is stored is no log, or there is none of that epoch.
+            LogDamaged: What is stored is not a log, or no log has that epoch.
         """
         ...
 
@@ -212,8 +212,8 @@ class Log(Protocol):
         """Yield the entries after a position, in order, as they come; at most 2 000 or 8 MiB at a time.
 
         It reconnects by itself for as long as it takes, and ends when the log is closed. After a reconnect it compares
-        the epoch and the entry at its position. If the engine has lost that entry, the first to see it changes the
-        epoch, by compare-and-set.
+        the epoch and the entry at its position. If the engine has lost that entry, the first follower to see it changes
+        the epoch, by compare-and-set.
 
         Raises:
             ValueError: ``after`` is negative.
@@ -227,7 +227,7 @@ class Log(Protocol):
 
         Raises:
             LogUnavailable: The engine is away, or has lost what was read here; `follow` raises its `LogGap` then.
-            LogDamaged: What is stored is no log any more.
+            LogDamaged: What is stored is no longer a log.
         """
         ...
 
@@ -304,7 +304,7 @@ def check_head(head: Head, where: object) -> None:
 
 
 def check_epoch(head: Head, epoch: str, where: object) -> None:
-    """Raise `LogDamaged` unless a log has an epoch; any, if it is empty."""
+    """Raise `LogDamaged` unless a log has an epoch; an empty one stands for any."""
     if epoch and head.epoch != epoch:
         raise LogDamaged(
             f"{where} must have epoch {epoch}, got {head.epoch}: it was replaced while in use; put the right one back, "
@@ -344,7 +344,7 @@ def loads(head: Head, before: int, below: int | None) -> int:
 
 
 async def save_parts(parts: AsyncIterator[bytes], save: Callable[[int, bytes], Awaitable[None]]) -> int:
-    """Store the parts of a checkpoint, and the empty one that ends them; return how many these are.
+    """Store the parts of a checkpoint and an empty one that ends them; return their number.
 
     Args:
         parts: Its bytes.

@@ -31,7 +31,7 @@ class Nudges:
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
-            # Renamed once bound: before, a nudge would take it for the socket of a dead process.
+            # Renamed once bound: earlier, a nudge would take it for the socket of a dead process.
             self._socket.bind(self._path(f".{self._name}"))
             os.rename(f".{self._name}", self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except OSError:

@@ -21,7 +21,7 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 
 class Outage:
-    """One or none at a time: a warning when it begins, one each minute, and one when it is over.
+    """The present outage, if any: it logs a warning when it begins, each minute, and when it is over.
 
     Args:
         time: Returns the present in seconds.

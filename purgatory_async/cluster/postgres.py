@@ -43,7 +43,7 @@ _TAKEN: Final = "23505"  # SQLSTATE of a position that is there already
 _SCHEMA: Final = (files("purgatory_async.cluster") / "postgres.sql").read_text(encoding="utf-8")
 _LOCK: Final = 0x7075_7267  # "purg"; held while the tables are created
 
-# Appends queue on the lock of the head's row; one that another program has is given up before a client's 503.
+# Appends queue on the lock of the head's row; if another program has it, an append gives up before a client's 503.
 LOCK_S: Final = 4.0
 _SYNC: Final = """
 SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'
@@ -79,7 +79,8 @@ SELECT r.epoch, r.newest, r.oldest, r.digest, r.outbox, r.first, r.last, r.times
     SELECT encode(e.entry, 'base64') FROM unnest(r.entries) WITH ORDINALITY e(entry, number) ORDER BY e.number
 ) AS entries FROM purgatory_read($1, $2) r
 """
-# One that waited for another's change sees that in the row itself, not in the snapshot that a second SELECT reads.
+# A statement that waited for another's change sees it in the row itself, not in the snapshot that a second SELECT
+# reads.
 _CHANGE_EPOCH: Final = """
 UPDATE purgatory_head SET epoch = CASE epoch WHEN $1 THEN $2 ELSE epoch END RETURNING epoch
 """
@@ -170,7 +171,7 @@ class _PostgresEngine:
         return POLL_S if self._hearing.is_set() else DEAF_POLL_S
 
     def digest(self, at_us: int, data: bytes) -> bytes:
-        """Return what ``purgatory_digest`` does."""
+        """Return the digest that ``purgatory_digest`` does."""
         return hashlib.sha256(_AT_US.pack(at_us) + data).digest()
 
     async def open(self, *, create: bool) -> None:
@@ -232,7 +233,7 @@ class _PostgresEngine:
         return End(*await self._row(self._listener, _END))
 
     async def change_epoch(self, epoch: str) -> str:
-        """Make another epoch unless it is another one already; return the present one."""
+        """Change the epoch unless it has changed already; return the present one."""
         return str((await self._row(self._writer, _CHANGE_EPOCH, epoch, new_epoch()))[0])
 
     async def attend(self, heard: Callable[[], None]) -> None:
@@ -310,7 +311,7 @@ class _PostgresEngine:
         )
 
     async def _prepare(self, connection: "asyncpg.Connection[Any]") -> None:
-        """Make a new connection one of ours."""
+        """Prepare a new connection."""
         version = connection.get_server_version()
         if version.major < OLDEST_SERVER:
             raise LogRefused(f"Postgres must be version {OLDEST_SERVER} or later, got {version.major}")
@@ -324,7 +325,7 @@ class _PostgresEngine:
 
     async def _listen(self, connection: "asyncpg.Connection[Any]") -> None:
         await self._prepare(connection)
-        if not self._listener.pooled:  # by chance it would hear some, on a session that others use next
+        if not self._listener.pooled:  # it would hear some by chance, on a session that others use next
             await connection.add_listener(self._name, self._notified)
 
     def _notified(self, _connection: object, sender: int, _channel: str, payload: object) -> None:

@@ -86,7 +86,7 @@ class _RedisEngine:
         return POLL_S
 
     def digest(self, at_us: int, data: bytes) -> bytes:
-        """Return what ``digest_at`` does in the script."""
+        """Return the digest that the script's ``digest_at`` does."""
         return hashlib.sha1(b"%d%b" % (at_us, data), usedforsecurity=False).hexdigest().encode()
 
     async def open(self, *, create: bool) -> None:
@@ -145,7 +145,7 @@ class _RedisEngine:
         return End(epoch.decode(), position, _time(at_us, position), level)
 
     async def change_epoch(self, epoch: str) -> str:
-        """Make another epoch unless it is another one already; return the present one."""
+        """Change the epoch unless it has changed already; return the present one."""
         return str((await self._run(self._asker, "epoch", epoch, new_epoch())).decode())
 
     async def attend(self, heard: Callable[[], None]) -> None:
@@ -212,7 +212,7 @@ class _RedisEngine:
             raise await explained(error, self._url) from error
 
     async def _warn_of_losses(self) -> None:
-        """Say what a crash of the server can take."""
+        """Warn of what a crash of the server can lose."""
         persistence = await self._do(self._asker, "INFO", "persistence")
         if not int(persistence["aof_enabled"]):
             warn_once("appendonly of Redis is off: a restart loses what came after its last snapshot")

@@ -81,7 +81,7 @@ class Link:
         try:
             return await self._client.execute_command(*words)
         except (redis.exceptions.NoScriptError, redis.exceptions.OutOfMemoryError):
-            raise  # the server is the one that it was
+            raise  # it is the same server as before
         except BaseException as error:
             if _meaning(error) in {LogUnavailable, LogRefused}:
                 await self._drop()  # the address may lead to another server by now
@@ -94,9 +94,9 @@ class Link:
 
 
 async def explained(error: LogError, url: str) -> LogError:
-    """Return the error, or `LogRefused` if the URL has TLS and the server not, or the other way round.
+    """Return the error, or `LogRefused` if only one of URL and server uses TLS.
 
-    Both look like a dead server, so it is asked in the other way.
+    Both look like a dead server, so it is tried the other way.
     """
     if not isinstance(error, LogUnavailable) or error.cause not in BROKEN or not await _speaks_otherwise(url):
         return error

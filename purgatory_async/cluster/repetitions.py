@@ -23,7 +23,7 @@ NEVER_US: Final = 2**62
 
 
 class Verdict(Enum):
-    """What an entry is: ``NEW`` takes effect; ``REPEATED`` and one of an ``UNKNOWN`` writer do not."""
+    """Whether an entry takes effect: ``NEW`` does; ``REPEATED`` or from an ``UNKNOWN`` writer does not."""
 
     NEW = "new"
     REPEATED = "repeated"
@@ -46,8 +46,8 @@ class Repetitions:
 
     Args:
         since_us: The log time at which a reader starts in the middle of a log, so that it has missed introductions; if
-            not given, that of the first entry it judges. For 10 minutes of log time it takes a writer it does not know
-            for one that was introduced before.
+            not given, the log time of the first entry it judges. For 10 minutes of log time it assumes that an unknown
+            writer was introduced before.
 
     Attributes:
         known: By name, the most silent writer first.

@@ -1,4 +1,4 @@
-"""Apply the entries of a log in order, each position once: those read, and those just appended.
+"""Applies the entries of a log in order, each position once, whether read or just appended.
 
 An entry appended at the position right after the last one applied is applied at once. When it is read back it must be
 the same one; otherwise the engine has lost it, and others have appended past it.
@@ -42,7 +42,7 @@ class Replica:
         self._ahead: deque[bytes] = deque()  # applied when they were appended, not yet read back
 
     def appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
-        """Apply a batch just appended, if nothing that is not applied yet stands before it."""
+        """Apply a batch just appended, if everything before it is applied."""
         if appended.first == self.position + 1:
             for data in batch:
                 self._ahead.append(data)

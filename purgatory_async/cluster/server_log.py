@@ -71,7 +71,7 @@ class Found(NamedTuple):
 
 
 class End(NamedTuple):
-    """Where a log ends: its epoch, empty if the server has none any more; its newest position, that one's time."""
+    """The end of a log: its epoch, empty if the server lost the log; its newest position; the log time there."""
 
     epoch: str
     position: int
@@ -97,7 +97,7 @@ class Engine(Protocol):
         ...
 
     async def open(self, *, create: bool) -> None:
-        """Connect, check the server's settings; create the log if there is none, or raise `LogDamaged`."""
+        """Connect and check the server's settings; create the log if there is none, or raise `LogDamaged`."""
         ...
 
     async def head(self) -> Head:
@@ -117,7 +117,7 @@ class Engine(Protocol):
         ...
 
     async def change_epoch(self, epoch: str) -> str:
-        """Make another epoch unless it is another one already; return the present one."""
+        """Change the epoch unless it has changed already; return the present one."""
         ...
 
     async def attend(self, heard: Callable[[], None]) -> None:
@@ -149,7 +149,7 @@ class Engine(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Break the connections; calls under way fail, and have left when it returns. Later ones fail, too."""
+        """Break the connections; calls under way have failed when it returns. Later ones fail, too."""
         ...
 
 
@@ -325,7 +325,7 @@ class ServerLog:
         return found.entries
 
     async def _present_epoch(self, found: Found, known: Known) -> str:
-        """Return the log's epoch, another one than that with the entries that it has lost."""
+        """Return the log's epoch, after a change if it still is the epoch of the lost entries."""
         if not found.epoch:
             return (await self._head()).epoch  # the server was emptied: another log begins
         if found.epoch == self._epoch and _lacks(found, known):

@@ -161,7 +161,7 @@ class SqliteLog:
         await asyncio.wait(threads.values(), timeout=CLOSE_S)
         threads[self._writing] = self._writing.submit(self._of_writing.close)
         self._writing.stop()
-        # What was open could lose nothing any more, whatever error closing it had.
+        # Nothing can be lost any more, whatever error closing raised.
         closing = asyncio.gather(*threads.values(), return_exceptions=True)
         closing.add_done_callback(lambda _: self._of_loop.close())
         # A stopped process may hold the lock for ever; then the threads are left behind.
@@ -191,7 +191,7 @@ class SqliteLog:
         return appended
 
     async def _require_done(self, commit: asyncio.Future[Appended]) -> None:
-        """Wait for a commit; a process that is stopped while it has the lock keeps it waiting, maybe for ever."""
+        """Wait for a commit; a process stopped with the lock makes it wait, maybe for ever."""
         done, _ = await asyncio.wait([commit], timeout=LATE_S)
         if not done:
             holder = holder_of(self._path)

@@ -182,7 +182,7 @@ class SqliteWriter(_File):
             raise unusable(error, str(path)) from error
         try:
             take_lock(self._lock, path, BUSY_S)
-            with self._turn():  # which it has already
+            with self._turn():  # the log exists already
                 super().__init__(path, sync)
                 try:
                     if epoch:

@@ -1,4 +1,4 @@
-"""The locks of a SQLite log: for its writers, and which process holds that one; for its checkpoints."""
+"""The locks of a SQLite log: for its writers, with the process that holds it, and for its checkpoints."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ _LOCKS: Final = Path("/proc/locks")
 
 
 def holder_of(path: Path) -> str | None:
-    """Return "process PID (NAME)" for another one that locks a SQLite file for writing; None if none is known.
+    """Return "process PID (NAME)" of another process that locks a SQLite file for writing; None if none is known.
 
     The files are not opened: to close them again would release SQLite's own locks.
     """
@@ -29,7 +29,7 @@ def holder_of(path: Path) -> str | None:
             inodes.add(str(Path(name).stat().st_ino))
     with suppress(OSError, ValueError):
         for line in _LOCKS.read_text(encoding="ascii").splitlines():
-            _, kind, _, mode, pid, file, *_ = line.split()  # one that waits has "->" for its kind
+            _, kind, _, mode, pid, file, *_ = line.split()  # a waiting process has "->" for its kind
             if (
                 mode == "WRITE"
                 and kind != "->"

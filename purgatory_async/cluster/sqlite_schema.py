@@ -63,16 +63,16 @@ DELETE FROM purgatory_checkpoint WHERE rowid IN (
 )
 """
 WAL_BOUND: Final = f"journal_size_limit={64 << 20}"
-"""To what the write-ahead log is cut after a reader for which it grew."""
+"""Size to which the write-ahead log is cut after it grew for a reader."""
 
 GROWN_BYTES: Final = 20_000_000
 """Of a write-ahead log that grew beyond the usual 16 MB."""
 
 BUSY_S: Final = 4.0
-"""For a program that is none of ours, as a shell; the reason comes before a client's 503."""
+"""For another program, such as a shell; the reason comes before a client's 503."""
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH)
-# What waiting does not mend.
+# Errors that do not pass with time.
 _HOPELESS: Final = {
     *(errno.EACCES, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EPERM),
 }

@@ -83,7 +83,7 @@ class Tail:
                 answered = hints
 
     def _own(self, after: int, epoch: str) -> list[Entry]:
-        """Return what is kept right behind a position. Behind others' entries it has to be read: that is a hint."""
+        """Return the kept batch's entries after a position; none if others' entries come first and must be read."""
         kept_in, first, at_us, entries = self._batch
         start = after + 1 - first
         if start >= len(entries):

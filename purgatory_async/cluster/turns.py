@@ -14,7 +14,7 @@ CALL_S: Final = 10.0
 
 
 class Turns:
-    """The turns of the calls on a connection.
+    """Lets one call at a time use a connection.
 
     A client library's connection must not be closed while a call uses it: the call may then connect again, or release
     the connection twice. So closing ends the call under way first, refuses those behind it, and waits until all have

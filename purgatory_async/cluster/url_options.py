@@ -118,7 +118,7 @@ _REDIS_DROPPED: Final = frozenset(
 
 @cache
 def warn_once(sentence: str) -> None:
-    """Log a warning, once in a process: attempts to connect are repeated, and each makes its log anew."""
+    """Log a warning, once in a process: each attempt to connect makes a new log."""
     _LOGGER.warning("%s", sentence)
 
 

@@ -69,7 +69,7 @@ class Application:
                 await self._visit(scope, receive, send)
 
     async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request under another server, or mounted in an application: nothing has begun its visit."""
+        """Serve a request under another server, or mounted in an application: its visit begins here."""
         visit = self.traffic.begin(scope)
         visit.task = asyncio.current_task()
         token = VISIT.set(visit)
@@ -191,7 +191,7 @@ class Application:
                 return
 
     async def keep(self) -> None:
-        """Keep the service's state up to date; log what ends that before the service is closed."""
+        """Keep the service's state up to date; log what ends this before the service is closed."""
         try:
             await self.service.run(self._log)
         except LogError as error:

@@ -41,7 +41,7 @@ def state_for(
 
     Args:
         settings: Name the store, and have the limits.
-        timer: For all that waits.
+        timer: For all waits.
         now: Log time, in memory.
         waits: Observe the operations.
         heard: Called with each step.
@@ -73,7 +73,7 @@ def state_for(
 
 
 async def tried(state: State) -> None:
-    """Return once it is known whether the store is there."""
+    """Return once the first attempt to open the store is over."""
     if isinstance(state, OnLog):
         log = cast("OnLog[Answer]", state).log
         if isinstance(log, PatientLog):

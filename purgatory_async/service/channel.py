@@ -1,6 +1,6 @@
 """The connection between the supervisor and one of its workers: whole messages, in order, over a socket pair.
 
-It also binds their lives: each end reads the end of the stream when the other process is gone, however it ended.
+Each end reads the end of the stream when the other process is gone, however it ended.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ __all__ = [
     "Start",
 ]
 
-MOST_UNREAD: Final = 4_194_304  # bytes that a stopped process leaves unread, before it is asked nothing more
+MOST_UNREAD: Final = 4_194_304  # unread bytes of a stopped process beyond which it is asked nothing more
 
 DRAIN: Final = "drain"
 """The question that begins the drain of all workers."""

@@ -1,4 +1,4 @@
-"""What a service shows of its present state at each scrape, beside what its metrics count."""
+"""The present state of a service, read at each scrape beside what its metrics count."""
 
 import platform
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def show_limits(
     streams: Streams,
     unsent: Unsent,
 ) -> None:
-    """Add each limit beyond which requests are refused, beside what is used of it."""
+    """Add each limit beyond which requests are refused, and how much of it is used."""
     pending, feed = waits.purgatory, streams.feed
     limits: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
         "max_pending": (
@@ -93,7 +93,7 @@ def show_limits(
 
 
 def show_queues(metrics: Metrics, state: State, oldest: OldestItem) -> None:
-    """Show sums over all queues: a label for each would be a series for each name that a client thinks of."""
+    """Show sums over all queues: a label for each queue would make a series of each name that a client thinks of."""
     for name, documentation, read in (
         ("items", "Items ready to be taken.", lambda: state.fold.queues.ready),
         ("delayed", "Items that cannot be taken yet.", lambda: state.fold.queues.hidden_ones),

@@ -20,7 +20,7 @@ from purgatory_async.service.visit import VISIT
 
 
 class Log(Protocol):
-    """The methods that the service needs of a log."""
+    """The methods of a log that the service uses."""
 
     def info(self, event: str, **values: object) -> None:
         """Record a normal event."""

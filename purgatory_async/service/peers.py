@@ -22,7 +22,7 @@ class _Question:
     answers: dict[int, bytes] = field(default_factory=dict[int, bytes])
 
     def settle(self, missing: set[int]) -> None:
-        """Go on with fewer to wait for; done when there is none."""
+        """Wait for fewer workers; done when none is left."""
         self.missing = missing
         if not missing and not self.done.done():
             self.done.set_result(None)
@@ -74,7 +74,7 @@ class Peers:
         self._questions[number] = question
         patience = self._timer.call_later(PATIENCE, question.settle, set[int]())
         try:
-            # Also those that are about to serve learn what is asked; only the others are waited for.
+            # The question also goes to workers that are about to serve, but their answers are not waited for.
             self._send(Ask(what, self.number, number))
             question.settle({*self._serving} - {self.number})
             await question.done

@@ -92,7 +92,7 @@ class Records:
 
     @property
     def usage(self) -> Usage | None:
-        """What the journal uses of its buffer and its disk; None without one. O(1)."""
+        """How much of its buffer and disk the journal uses; None without a journal. O(1)."""
         return None if self._journal is None else self._journal.usage
 
     @property

@@ -16,7 +16,7 @@ Proposal = (
     | entries.PutItems
     | entries.SetQueue
 )
-"""What the state may refuse for want of room, or because of an Idempotency-Key."""
+"""Entries that the state may refuse beyond a limit, or because of an Idempotency-Key."""
 
 
 def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Problem:

@@ -82,7 +82,7 @@ class Visit:
         return self.field[1].decode()
 
     def check(self) -> None:
-        """Check that the request may be answered: it has made a change, or has its rights still. O(1).
+        """Check that the request may be answered: it has made a change, or still has its rights. O(1).
 
         Raises:
             Problem: ``unauthorized`` or ``forbidden``.
@@ -100,7 +100,7 @@ VISIT: Final[ContextVar[Visit | None]] = ContextVar("VISIT", default=None)
 
 
 def note_held(held: Releasable) -> None:
-    """Count the request of the present context as held, and note by what. O(1)."""
+    """Count the request of the present context as held, and note what can release it. O(1)."""
     visit = VISIT.get()
     if visit is not None:
         visit.count_held(1)

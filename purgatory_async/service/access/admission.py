@@ -19,10 +19,10 @@ class Releasable(Protocol):
 
 
 class Admission:
-    """What a request was allowed, by which of its token's scopes.
+    """What a request was allowed, and by which scope of its token.
 
     Args:
-        grant: Its token's.
+        grant: The grant of its token.
         right: The scope that let it in; None where any did.
 
     Attributes:
@@ -59,7 +59,7 @@ class Admission:
         """Refuse the request if what its token may do now does not include it; ends what keeps it waiting. O(names).
 
         Args:
-            grant: The token's now; None if it is gone.
+            grant: The token's present grant; None if the token is gone.
         """
         self.refusal = self._refusal_by(grant)
         if self.refusal is None:

@@ -60,7 +60,7 @@ class Access:
         return f"<Access tokens={self._tokens!r} hosts={sorted(filter(None, self._hosts))}>"
 
     def reload(self) -> None:
-        """Read the tokens file again, and end the held requests that it allows no longer. O(requests).
+        """Read the tokens file again, and end the held requests that it no longer allows. O(requests).
 
         Raises:
             SettingsError: The file is unusable; the old tokens stay valid.

@@ -1,4 +1,4 @@
-"""What a token may do: its scopes, the names that it may use, its owner, and the limits of that."""
+"""What a token may do: its scopes, the names that it may use, its owner, and the owner's limits."""
 
 import hashlib
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class Permission(StrEnum):
 
 
 class Demand(Protocol):
-    """What has to be shown to be let in."""
+    """What a request must show to be let in."""
 
     @property
     def permission(self) -> Permission | None:
@@ -32,7 +32,7 @@ class Demand(Protocol):
 
     @property
     def own(self) -> Permission | None:
-        """A scope that does in place of it, for what the token's owner made; None for none."""
+        """A scope that is enough for what the token's owner made; None for none."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class Rate:
     """How many requests an owner may send.
 
     Attributes:
-        number: Of requests.
+        number: How many requests.
         seconds: In how many seconds: 1 or 60.
     """
 
@@ -73,7 +73,7 @@ class OwnerLimits:
 
     Attributes:
         max_pending: Operations and one-shot waits at once.
-        max_bytes: Of what is kept of its making.
+        max_bytes: Pinned bytes of what it made.
         rate: Of requests.
     """
 
@@ -90,10 +90,10 @@ class Grant:
     """What a request may do, by its token.
 
     Attributes:
-        owner: Whose what it makes is; None without tokens.
+        owner: Owns what the request makes; None without tokens.
         scopes: With `Permission.ADMIN` all of them.
         prefixes: Its keys, prefixes and queues begin with one of these; any, if there are none.
-        limits: Its owner's.
+        limits: The limits of its owner.
         digest: The SHA-256 of the token, by which it is found again.
     """
 
@@ -128,7 +128,7 @@ class Grant:
         return (own or Permission.READ in self.scopes) and self.covers_all(names)
 
     def sees_forgotten(self, owner: str | None) -> bool:
-        """Whether it may see that there was something of an owner, whose keys are not known any more."""
+        """Whether it may see that something of an owner existed whose keys are no longer known."""
         own = owner is not None and owner == self.owner
         return own or (not self.prefixes and self.sees(owner))
 

@@ -27,7 +27,7 @@ class Times(Protocol):
     """When the whole burst of each owner is free again, in nanoseconds."""
 
     def change(self, owner: str, now_ns: int, decide: Callable[[int], int]) -> None:
-        """Replace an owner's time by what ``decide`` makes of it, at least now; keep it if that raises."""
+        """Replace an owner's time, at least the present, by what ``decide`` returns for it; keep it if that raises."""
 
 
 class _OwnTimes:
@@ -44,7 +44,7 @@ class _OwnTimes:
 class SharedTimes:
     """The times of all processes that have a file of `shared_file`; they are on one clock.
 
-    A slot whose time has passed says nothing, so it is free for another owner, and nothing is ever cleared.
+    A slot whose time has passed is free for another owner, so nothing is ever cleared.
 
     Args:
         descriptor: Of the file; stays open.
@@ -79,7 +79,7 @@ class SharedTimes:
     def _locked(self) -> Iterator[None]:
         locked = any(self._lock() for _ in range(_TRIES))
         try:
-            yield  # also without: a request more is better than a worker that waits for one that was stopped
+            yield  # go on without it: one request too many is better than waiting for a stopped worker
         finally:
             if locked:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
@@ -105,11 +105,11 @@ def shared_file() -> IO[bytes]:
 class Rates:
     """Counts the requests of each owner that has a rate (the generic cell rate algorithm, ATM Forum TM 4.0).
 
-    Of an owner only one number is kept: when its whole burst is free again. So new rates count from the next request.
+    One number is kept for each owner: when its whole burst is free again. So new rates count from the next request.
 
     Args:
         now_ns: A monotonic clock, in nanoseconds.
-        times: Where the numbers are; None for in this process.
+        times: Where the numbers are kept; None for this process.
     """
 
     def __init__(self, now_ns: Callable[[], int], times: Times | None = None) -> None:

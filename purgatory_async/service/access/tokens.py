@@ -65,7 +65,7 @@ class Tokens:
         return found
 
     def find(self, digest: bytes) -> Grant | None:
-        """Return what a token may do that was known before, by its digest. O(1)."""
+        """Return what a known token may do, by its digest; None for an unknown one. O(1)."""
         return self._by_digest.get(digest)
 
 

@@ -1,1 +1,1 @@
-"""Requests that wait, and what they wait for: operations, keys, items, places, events."""
+"""Requests that wait, and what they wait for: operations, keys, items, positions, events."""

@@ -43,7 +43,7 @@ _Place = tuple[int, int]
 
 
 class Feed:
-    """The last 10 000 events, fewer if the budget of bytes ends; observes the purgatory of the operations.
+    """The last 10 000 events, fewer beyond a budget of bytes; observes the purgatory of the operations.
 
     Args:
         timer: For readers that wait.
@@ -64,7 +64,7 @@ class Feed:
         self._places: list[_Place] = [(0, 0)] * KEPT
         self._sizes = [0] * KEPT
         self._size = 0  # of their keys, and 128 bytes for each
-        self._read: tuple[int, int, tuple[bytes, int]] = (-1, -1, (b"", 0))  # after, newest, what came of it
+        self._read: tuple[int, int, tuple[bytes, int]] = (-1, -1, (b"", 0))  # after, newest, the text
 
     def __repr__(self) -> str:
         return f"<Feed newest={self.newest} oldest={self._oldest} waiting={self._newest.waiting}>"
@@ -76,7 +76,7 @@ class Feed:
 
     @property
     def newest(self) -> int:
-        """The number of the newest event, and so how many there have been. O(1)."""
+        """The number of the newest event, which counts all events so far. O(1)."""
         return self._newest.value
 
     def notify(self, event: Event) -> None:
@@ -119,7 +119,7 @@ class Feed:
         history, _, place = event_id.rpartition("-")
         position, _, number = place.partition(".")
         wanted = (int(position), int(number or 0))
-        # One beyond the newest was not given out in this epoch either, whatever it says.
+        # An id beyond the newest event was never given out in this epoch.
         known = self._gone <= wanted <= (self._position, self._number)
         if not known or not continues(self._source, history, wanted[0]):
             return _UNKNOWN
@@ -141,7 +141,7 @@ class Feed:
         newest = self.newest
         if prefixes:
             return self._text(after, newest, prefixes)
-        if self._read[:2] != (after, newest):  # several readers who wait are at the same place
+        if self._read[:2] != (after, newest):  # readers that wait are often at the same event
             self._read = (after, newest, self._text(after, newest))
         return self._read[2]
 
@@ -191,7 +191,7 @@ class Feed:
         last = after
         if after < self._oldest - 1:
             last = self._oldest - 1
-            # How many of them had the prefixes is not known any more, nor which comes next.
+            # How many of them had the prefixes is no longer known, nor which comes next.
             missed = None if after == _UNKNOWN or prefixes else last - after
             following = self._oldest <= newest and not prefixes
             gap = GapEvent(self._id(self._places[self._oldest % KEPT]) if following else None, missed)

@@ -1,6 +1,6 @@
 """Followers of this process: requests that want every signal after an index, held while there is none.
 
-A held one collects what its keys and prefixes are signalled until its request wakes, so a burst of signals in one turn
+A held follower collects the signals on its keys and prefixes until its request wakes. So a burst of signals in one turn
 of the loop reaches it whole, however few of them are kept.
 """
 
@@ -25,11 +25,11 @@ from purgatory_async.web.asgi import Receive
 __all__ = ["Followers"]
 
 PATIENCE: Final = 3
-"""How often a reader that is far behind looks again, if the state dropped meanwhile some of what it had found."""
+"""How often a reader that is far behind searches again, if the state dropped some of what it found meanwhile."""
 
 
 class _Follower:
-    """A held request and what it has heard; it hears no more than it can use."""
+    """A held request and the signals that it has collected, no more than its answer can have."""
 
     __slots__ = ("heard", "most", "size")
 
@@ -54,7 +54,7 @@ class Followers:
 
     Attributes:
         waiting: How many are held.
-        gaps: How many were answered that a signal may be missing.
+        gaps: How many answers said that a signal may be missing.
     """
 
     def __init__(self, state: State, timer: Timer, held_requests: HeldRequests) -> None:
@@ -74,15 +74,15 @@ class Followers:
     async def follow(
         self, wanted: Wanted, since: Place, *, most: int, wait: float, receive: Receive
     ) -> Found:
-        """Return the signals after a place; hold the request while there is none.
+        """Return the signals after an index; hold the request while there is none.
 
-        A place of another history, or above the newest signal, is a gap before all that is kept. The state must have
+        An index of another history, or above the newest signal, is a gap before all that is kept. The state must have
         caught up. It does not change before the caller awaits something else, so what the caller reads then belongs to
         the answer.
 
         Args:
             wanted: The keys and prefixes.
-            since: The last place that the client knows.
+            since: The last index that the client knows, with its history.
             most: The most signals.
             wait: Seconds to hold the request.
             receive: The request's; its body has been read.
@@ -128,7 +128,7 @@ class Followers:
             self._held_requests.each_happened(first)
 
     async def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
-        """Return what is kept after a place, as of the moment of the return."""
+        """Return what is kept after an index, as of the moment of the return."""
         for patience in range(PATIENCE, -1, -1):
             fold, known = self._state.fold, self._is_known(since)
             index = since.index if known else 0
@@ -141,7 +141,7 @@ class Followers:
     async def _found(
         self, kept: KeptSignals, wanted: Wanted, index: int, most: int, patience: int
     ) -> Found | None:
-        """Look at all keys some at a time if need be, one reader after the other; without patience at once."""
+        """Search all keys if needed: some at a time, one reader after the other, or at once without ``patience``."""
         beginning = near(kept, wanted.prefixes, index)
         if beginning is not None:
             return kept_since(kept, wanted, index, most, beginning)
@@ -157,7 +157,7 @@ class Followers:
             return survey.found(wanted)
 
     def _is_known(self, since: Place) -> bool:
-        """Whether a place is in the history of the state."""
+        """Whether an index is of the history of the state."""
         highest = self._state.fold.signals.highest
         return since.index <= highest and continues(self._state, since.history, since.index)
 
@@ -169,7 +169,7 @@ class Followers:
             if not await self._held_requests.until(follower, seconds, receive):
                 await self._state.caught_up()
         except Problem as problem:
-            if problem.kind is not Kind.GAP:  # which the next look finds by itself
+            if problem.kind is not Kind.GAP:  # which the next search finds
                 raise
         finally:
             self._remove(wanted, follower)

@@ -15,7 +15,7 @@ class Heard(KeptBytes):
 
     def __init__(self) -> None:
         super().__init__()
-        self._holders: Final[dict[int, int]] = {}  # how many show a signal, by its index
+        self._holders: Final[dict[int, int]] = {}  # how many conditions show a signal, by its index
 
     def show(self, signal: Signal) -> None:
         """Note one more condition that shows a signal. O(1)."""
@@ -25,7 +25,7 @@ class Heard(KeptBytes):
         self._holders[signal.view.index] = holders + 1
 
     def unpin(self, signal: Signal) -> None:
-        """Do nothing: here is no history."""
+        """Do nothing: no history is kept here."""
 
     def let_go(self, signal: Signal) -> None:
         """Note that a condition no longer shows a signal. O(1)."""

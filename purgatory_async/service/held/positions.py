@@ -50,6 +50,6 @@ class Positions:
             self._reached.advance(self._present())
 
     def restart(self) -> None:
-        """Let all waits look at the position of a state that was loaded."""
+        """Check all waits against the position of a state that was loaded."""
         reached, self._reached = self._reached, Watermark(timer=self._timer)
         reached.fail_all(LogUnavailable("the state was loaded again"))

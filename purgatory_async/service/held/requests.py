@@ -5,8 +5,8 @@ a place in line at a queue (until it has an item). Its outcomes: that happened (
 the client left (cancelled), the service drains (closed). So the end of a wait never ends an operation, and one limit
 and one `close` cover all held requests.
 
-Those that watch the same are completed a few at a time. Until its turn comes one can end otherwise, so whose wait is
-over looks at the state again.
+Those that watch the same are completed a few at a time. Until its turn comes a held request can end otherwise, so a
+request whose wait is over reads the state once more.
 """
 
 import asyncio
@@ -174,7 +174,7 @@ class HeldRequests:
 
 
 def end_of(operation: DelayedOperation[Any]) -> Hashable:
-    """Return what requests held for an operation watch: its id, apart from the keys; a wait without an id itself."""
+    """Return what requests held for an operation watch: its id in a tuple, as keys are text; or a one-shot wait."""
     return (operation.id,) if isinstance(operation, Operation) else operation
 
 

@@ -1,4 +1,4 @@
-"""Streams of events: replies without an end, each read at its client's pace.
+"""Streams of events: endless replies, each sent at its client's pace.
 
 A stream keeps one chunk, and reads the next once the client has taken it; a client that is too slow for the feed gets a
 gap. A stream ends when its client leaves or takes nothing for a minute, and when the service drains (after the events

@@ -28,10 +28,10 @@ class Takers:
     """The takers of this process.
 
     Args:
-        state: In which they stand in line.
+        state: Has their lines.
         timer: For the rest of a wait.
         pace: At which they complete.
-        limit: The most of them.
+        limit: The most takers at once.
         on_undelivered: Called when a taker's client left as it got an item, which went back.
         overdue: Seconds after a wait until the store is asked why it has not ended; None if the state cannot be away.
     """
@@ -96,7 +96,7 @@ class Takers:
             )
             leased, why = await self._stand_in_line(order, receive)
             wait = until - self._timer.time()
-            # After a long silence of this worker its takers have left their lines: they stand there again.
+            # After a long silence of this worker its takers have left their lines: they join again, at the end.
             if leased or why != "silent" or wait <= 0:
                 return leased
 
@@ -136,7 +136,7 @@ class Takers:
         return leased, why
 
     async def _look_again(self, lease_id: str, receive: Receive) -> None:
-        """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
+        """Find what became of a taker, because the state was loaded again, or the wait should have ended."""
         await self._state.caught_up()
         queues = self._state.fold.queues
         if leased := list(queues.leases_of(lease_id)):

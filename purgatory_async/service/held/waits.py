@@ -1,10 +1,10 @@
 """One-shot waits, which only this process has: operations without an id, on its own clock.
 
-They hear of a signal through the fold's events, before anybody else does. So the event of a signal, like the answer to
-it, counts what it completed in the fold and here.
+The fold's events reach them first. So the event of a signal, like the answer to it, counts what it completed in the
+fold and here.
 
-Waits with the same keys and need share a condition, so a signal decides on thousands of them at once. Those that it
-fulfils have completed then, whatever happens to them; but they end a few at a time, each with its event and its answer.
+Waits with the same keys and need share a condition, so a signal decides on thousands of them at once. Fulfilled waits
+have completed then, whatever happens to them; but they end a few at a time, each with its event and its answer.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class SignalsLost(Interruption):
 
 @final
 class Condition(SignalledOperation):
-    """What equal waits wait for, from when on no signal on their keys was counted.
+    """The condition of equal waits that began with no signal on their keys in between.
 
     Attributes:
         waits: How many of them have not ended.
@@ -66,7 +66,7 @@ class Condition(SignalledOperation):
         return Shown(self._heard_bytes)
 
     def release(self) -> None:
-        """Count no longer what it has heard: nothing waits for it. O(signals and voters)."""
+        """Stop counting the bytes of its signals and voters: nothing waits for it. O(signals and voters)."""
         if self._ledger is not None:
             cast("Shown", self._ledger).let_go()
         if isinstance(self.need, Voters):
@@ -175,7 +175,7 @@ class Waits:
         return f"<Waits pending={self.purgatory.pending}>"
 
     def observer(self) -> Observer:
-        """Return the observer of a fold that is being made: heard when it is followed, until another one is."""
+        """Return the observer of a fold that is being made; it passes events on while that fold is followed."""
         self._made = _Source(self)
         return self._made
 
@@ -184,7 +184,7 @@ class Waits:
 
         Args:
             fold: The state.
-            observer: Hears its events from now on. Those before, of its making, reach no observer.
+            observer: Gets its events from now on; events of its making reach no observer.
             answering: Answers the waits; one of those in ``observer``.
         """
         self._fold, self._observer, self.source = fold, observer, self._made
@@ -297,7 +297,7 @@ class Waits:
 
 
 class _Source:
-    """Observes one fold; what is restored into it, and its closing when another one is followed, is not passed on."""
+    """Observes one fold, and passes events on while it is followed: not when it is restored or closed."""
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits

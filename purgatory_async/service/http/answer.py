@@ -16,7 +16,7 @@ _ALWAYS: Final = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"
 
 
 class Replayable(Protocol):
-    """What a change gave."""
+    """The answer to a change."""
 
     @property
     def replayed(self) -> bool:
@@ -75,5 +75,5 @@ def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:
 
 
 def replayed(result: Replayable) -> tuple[tuple[str, str], ...]:
-    """Return the header field that tells that an earlier request had the same effect, if one had."""
+    """Return the header field of a replayed answer, if an earlier request had the same effect."""
     return (("Idempotency-Replayed", "true"),) if result.replayed else ()

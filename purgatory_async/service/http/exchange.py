@@ -1,8 +1,8 @@
 """One request and its answer, between an ASGI application and a connection.
 
-A held request keeps its memory while it is held, so an exchange keeps little: not the head, no event, queue or task,
-only one future while the application waits. It checks the application's messages, because a client would read an
-answer of the wrong length as two.
+A held request keeps its memory, so an exchange keeps little: no head, event, queue or task, only one future while the
+application waits. It checks the application's messages, because a client would read an answer of the wrong length as
+two.
 """
 
 import asyncio

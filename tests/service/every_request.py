@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Raw
 
 from purgatory_async.durable.fold.entries import PutItem, SignalKey, SubmitOperation, WantItem
+from purgatory_async.service.api.page import MODULES
 from purgatory_async.service.api.routes import ROUTES
 
 SAFE = {"GET", "HEAD"}
@@ -72,6 +73,7 @@ SAMPLES = {
     "GET /ui": Sample(308),
     "GET /ui/": Sample(200),
     "GET /ui/app.js": Sample(200),
+    **{f"GET /ui/{name}": Sample(200) for name in MODULES},
     "GET /ui/style.css": Sample(200),
     "GET /ui/feed": Sample(200),
     "GET /ui/operations": Sample(200, query="?search={}"),

@@ -1,6 +1,5 @@
-"""``/v1/admin``, ``/healthz``, ``/readyz``, ``/metrics`` and ``/ui``: operate and watch the service."""
+"""``/v1/admin``, ``/healthz``, ``/readyz`` and ``/metrics``: operate and watch the service."""
 
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -21,28 +20,6 @@ from purgatory_async.service.stats.messages import Counts, Ended, JournalView, L
 _DRAIN: Final = msgspec.json.Decoder(DrainBody)
 MAX_LAG: Final = 5.0  # seconds that a worker may be behind
 EXPOSITION: Final = "text/plain"
-STATIC: Final = Path(__file__).parent.parent / "static"
-
-# A fixed table: no request's path becomes a path in the file system.
-_FILES: Final = {
-    name: (STATIC.joinpath(name).read_bytes(), media_type)
-    for name, media_type in (
-        ("index.html", "text/html; charset=utf-8"),
-        ("app.js", "text/javascript; charset=utf-8"),
-        ("style.css", "text/css; charset=utf-8"),
-    )
-}
-
-_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
-_SAFE: Final = (
-    ("Content-Security-Policy", _POLICY),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-)
 
 
 async def drain(service: Service, request: Request) -> Answer:
@@ -102,39 +79,6 @@ async def read_metrics(service: Service, request: Request) -> Answer:
     request.query()
     request.check_accept(EXPOSITION)
     return Answer(200, await scrape(service), f"{EXPOSITION}; version=0.0.4; charset=utf-8")
-
-
-async def redirect_root(service: Service, request: Request) -> Answer:
-    """``/``: redirect to the dashboard."""
-    return await redirect_ui(service, request)
-
-
-async def redirect_ui(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
-    """``/ui``: redirect to ``/ui/``, because the page has relative addresses."""
-    request.query()
-    return Answer(308, headers=(("Location", f"{request.prefix}/ui/"),))
-
-
-async def read_page(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
-    """``/ui/``: the dashboard's page."""
-    return _file(request, "index.html")
-
-
-async def read_script(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
-    """``/ui/app.js``: the dashboard's script."""
-    return _file(request, "app.js")
-
-
-async def read_style(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
-    """``/ui/style.css``: the dashboard's style."""
-    return _file(request, "style.css")
-
-
-def _file(request: Request, name: str) -> Answer:
-    body, media_type = _FILES[name]
-    request.query()
-    request.check_accept(media_type.partition(";")[0])
-    return Answer(200, body, media_type, _SAFE)
 
 
 async def stats_of(service: Service, prefixes: tuple[str, ...] = ()) -> Stats:

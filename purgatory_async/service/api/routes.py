@@ -10,6 +10,7 @@ from purgatory_async.service.api import (
     dashboard,
     leases,
     operations,
+    page,
     queue_views,
     queues,
     signals,
@@ -59,7 +60,7 @@ from purgatory_async.service.contract.queue_messages import (
 from purgatory_async.service.held.stream import EVENT_STREAM
 from purgatory_async.service.stats.messages import DashboardFeed, SearchPage, Stats
 
-__all__ = ["ROUTES"]
+__all__ = ["DESCRIBED", "ROUTES"]
 
 _READ: Final = Permission.READ
 _WAIT: Final = Permission.WAIT
@@ -275,11 +276,11 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         )
     },
     "/metrics": {"GET": Endpoint(admin.read_metrics, _READ, {200: admin.EXPOSITION})},
-    "/": _file(admin.redirect_root, None, 308),
-    "/ui": _file(admin.redirect_ui, None, 308),
-    "/ui/": _file(admin.read_page, "text/html"),
-    "/ui/app.js": _file(admin.read_script, "text/javascript"),
-    "/ui/style.css": _file(admin.read_style, "text/css"),
+    "/": _file(page.redirect_root, None, 308),
+    "/ui": _file(page.redirect_ui, None, 308),
+    "/ui/": _file(page.read_page, "text/html"),
+    "/ui/app.js": _file(page.read_script, "text/javascript"),
+    "/ui/style.css": _file(page.read_style, "text/css"),
     "/ui/feed": {"GET": Endpoint(dashboard.read_feed, _READ, {200: DashboardFeed})},
     "/ui/operations": {
         "GET": Endpoint(
@@ -293,4 +294,13 @@ def _with_head(methods: Mapping[str, Endpoint]) -> Mapping[str, Endpoint]:
     return {**methods, "HEAD": methods["GET"]} if "GET" in methods else methods
 
 
-ROUTES: Final = with_description({path: _with_head(methods) for path, methods in _ROUTES.items()})
+DESCRIBED: Final = with_description({path: _with_head(methods) for path, methods in _ROUTES.items()})
+"""What clients ask for, as ``/openapi.json`` has it."""
+
+ROUTES: Final = {
+    **DESCRIBED,
+    # The page's own, which no other client asks for.
+    **{
+        f"/ui/{name}": _with_head(_file(page.module_reader(name), "text/javascript")) for name in page.MODULES
+    },
+}

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from purgatory_async.service.access.check import Access
+from purgatory_async.service.api.page import MODULES
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.app import create_app
 from purgatory_async.service.contract.problems import Kind, Problem
@@ -47,6 +48,7 @@ CONTRACT = {
     "/metrics": {"GET": "read"},
     "/openapi.json": {"GET": None},
     **{path: {"GET": None} for path in ("/", "/ui", "/ui/", "/ui/app.js", "/ui/style.css")},
+    **{f"/ui/{name}": {"GET": None} for name in MODULES},
     **{path: {"GET": "read"} for path in ("/ui/feed", "/ui/operations")},
 }
 SERVED = [(path, method) for path, methods in ROUTES.items() for method in methods]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
+from purgatory_async.service.api.page import MODULES
 from purgatory_async.testing import settle
 from tests.service.access.tokens_file import bearer
 from tests.service.every_request import SAMPLES, furnish, routes
@@ -51,6 +52,7 @@ TABLE = {
     "GET /ui": ("", OPEN),
     "GET /ui/": ("", OPEN),
     "GET /ui/app.js": ("", OPEN),
+    **{f"GET /ui/{name}": ("", OPEN) for name in MODULES},
     "GET /ui/style.css": ("", OPEN),
     "GET /ui/feed": ("read", ALL),
     "GET /ui/operations": ("read", ALL),

@@ -6,10 +6,11 @@ import re
 import pytest
 
 from purgatory_async.service.api.openapi import document
-from purgatory_async.service.api.routes import ROUTES
+from purgatory_async.service.api.page import MODULES
+from purgatory_async.service.api.routes import DESCRIBED, ROUTES
 from purgatory_async.service.contract.problems import Kind
 
-DOCUMENT = json.loads(json.dumps(document(ROUTES)))
+DOCUMENT = json.loads(json.dumps(document(DESCRIBED)))
 OPERATIONS = [
     pytest.param(path, method, id=f"{method} {path}")
     for path, methods in DOCUMENT["paths"].items()
@@ -29,9 +30,10 @@ def every(node, name):
             yield from every(value, name)
 
 
-def test_it_has_every_path_and_method_of_the_service():
+def test_it_has_every_path_and_method_but_the_pages_modules():
     described = {(path, method.upper()) for path, methods in DOCUMENT["paths"].items() for method in methods}
-    assert described == {(path, method) for path, methods in ROUTES.items() for method in methods}
+    served = {(path, method) for path, methods in ROUTES.items() for method in methods}
+    assert described == served - {(f"/ui/{name}", method) for name in MODULES for method in ("GET", "HEAD")}
     assert ("/openapi.json", "GET") in described
 
 

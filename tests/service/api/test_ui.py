@@ -1,15 +1,17 @@
 """The dashboard's files: how they are served, and what they must not contain."""
 
 import re
+from graphlib import TopologicalSorter
 from html.parser import HTMLParser
 
 import pytest
 
-from purgatory_async.service.api.admin import STATIC
+from purgatory_async.service.api.page import STATIC
 
 pytestmark = pytest.mark.asyncio
 
-FILES = {"": "text/html", "app.js": "text/javascript", "style.css": "text/css"}
+SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(STATIC.glob("*.js"))}
+FILES = {"": "text/html", "style.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")}
 VOID = {"meta", "link", "input"}
 # Text and its backgrounds; WCAG's AA asks for 4.5 to 1.
 TEXTS = ("text", "quiet", "ember", "good", "bad", "calm")
@@ -110,7 +112,7 @@ async def test_the_page_is_open_where_everything_else_asks_for_a_token(make_clie
     tokens.touch(mode=0o600)
     tokens.write_text("admin-0123456789abcdef admin\n")
     client = make_client(tokens=str(tokens))
-    assert [(await client.request("GET", f"/ui/{name}")).status for name in FILES] == [200] * 3
+    assert [(await client.request("GET", f"/ui/{name}")).status for name in FILES] == [200] * len(FILES)
     assert (await client.request("GET", "/v1/admin/stats")).status == 401
 
 
@@ -162,9 +164,26 @@ async def test_the_page_names_only_the_two_other_files(page):
     assert sorted(named) == ["app.js", "style.css"]
 
 
+async def test_the_script_reaches_every_module_by_a_relative_address():
+    reached, left = set(), ["app.js"]
+    while left:
+        name = left.pop()
+        reached.add(name)
+        named = re.findall(r"""\bfrom "([^"]+)";""", SCRIPTS[name])
+        assert len(named) == len(re.findall(r"\bimport\b", SCRIPTS[name]))
+        assert all(module.startswith("./") for module in named)
+        left += {module.removeprefix("./") for module in named} - reached
+    assert reached == set(SCRIPTS)
+
+
+async def test_no_two_modules_import_each_other():
+    imports = {name: re.findall(r'from "./([^"]+)"', text) for name, text in SCRIPTS.items()}
+    TopologicalSorter(imports).prepare()
+
+
 async def test_every_element_the_script_uses_is_in_the_page_once(page):
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    asked = re.findall(r'\bat\("([^"]+)"\)', (STATIC / "app.js").read_text(encoding="utf-8"))
+    asked = re.findall(r'\bat\("([^"]+)"\)', "\n".join(SCRIPTS.values()))
     assert len(ids) == len(set(ids))
     assert len(set(asked)) > 10
     assert set(asked) <= set(ids)
@@ -204,7 +223,7 @@ async def test_the_page_can_be_read_aloud(page):
     ],
 )
 async def test_the_script_has_no_way_to_run_text_or_to_keep_a_token(sink):
-    assert not re.search(sink, (STATIC / "app.js").read_text(encoding="utf-8"))
+    assert not [name for name, text in SCRIPTS.items() if re.search(sink, text)]
 
 
 async def test_the_style_loads_nothing():

@@ -1,0 +1,43 @@
+// What the page asks of the service, and how it shows that it has no answer.
+
+import { at } from "./page.js";
+
+export const API = "../v1";
+export const PERIOD_MS = 1000; // between two questions
+const ANSWER_MS = 5000; // a stuck service or an unplugged cable raises no error
+
+let token = "";
+let keepTroubleUntil = 0;
+
+export function signIn(given) {
+  token = given;
+}
+
+export const hasToken = () => token !== "";
+
+export async function ask(path, options = {}) {
+  const headers = { Accept: "application/json", ...options.headers };
+  const patience = options.signal ?? AbortSignal.timeout(ANSWER_MS);
+  if (token) headers.Authorization = `Bearer ${token}`;
+  return fetch(path, { ...options, headers, signal: patience, cache: "no-store", credentials: "omit" });
+}
+
+export async function read(path) {
+  const answer = await ask(path);
+  if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
+  return answer.json();
+}
+
+export function trouble(text) {
+  if (at("trouble").textContent !== text) at("trouble").textContent = text;
+  at("trouble").hidden = false;
+}
+
+export function actionTrouble(text) {
+  keepTroubleUntil = Date.now() + 10 * PERIOD_MS; // the next poll must not hide it
+  trouble(text);
+}
+
+export function calm() {
+  if (Date.now() > keepTroubleUntil) at("trouble").hidden = true;
+}

@@ -6,7 +6,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome
 from purgatory_async.testing import settle
-from tests.patterns.guests import Guest, each_way
+from tests.patterns.waiters import Waiter, each_way
 
 
 async def awaiting(operation) -> Outcome:
@@ -22,10 +22,10 @@ def operation(purgatory):
     operation.cancel()
 
 
-async def awaited_by(operation, number, guest=Guest) -> list[Guest]:
-    guests = [guest(awaiting(operation)) for _ in range(number)]
+async def awaited_by(operation, number, way=Waiter) -> list[Waiter]:
+    waiters = [way(awaiting(operation)) for _ in range(number)]
     await settle()
-    return guests
+    return waiters
 
 
 def test_an_operation_that_was_never_watched_is_not_abandoned():
@@ -39,16 +39,16 @@ def test_an_operation_without_awaiters_is_not_abandoned(operation):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("number", [1, 2, 3])
 async def test_while_its_tasks_wait_it_is_false(number, operation):
-    guests = await awaited_by(operation, number)
+    waiters = await awaited_by(operation, number)
     assert operation.abandoned is False
     operation.cancel()
-    assert [await guest.end() for guest in guests] == [Outcome.CANCELLED] * number
+    assert [await way.end() for way in waiters] == [Outcome.CANCELLED] * number
 
 
 @pytest.mark.asyncio
 @each_way
-async def test_it_is_true_at_once_when_its_only_task_is_cancelled(guest, operation):
-    (only,) = await awaited_by(operation, 1, guest)
+async def test_it_is_true_at_once_when_its_only_task_is_cancelled(way, operation):
+    (only,) = await awaited_by(operation, 1, way)
     seen: list[bool] = []
     only.cancel_before(lambda: seen.append(operation.abandoned))
     assert await only.end() == "cancelled"
@@ -68,9 +68,9 @@ async def test_it_is_false_again_when_the_cancelled_task_has_run(operation):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("number", [2, 3])
 async def test_it_is_false_again_when_all_the_cancelled_tasks_have_run(number, operation):
-    guests = await awaited_by(operation, number)
-    for guest in guests:
-        guest.cancel()
+    waiters = await awaited_by(operation, number)
+    for way in waiters:
+        way.cancel()
     assert operation.abandoned
     await settle()
     assert operation.abandoned is False
@@ -79,22 +79,22 @@ async def test_it_is_false_again_when_all_the_cancelled_tasks_have_run(number, o
 @pytest.mark.asyncio
 @pytest.mark.parametrize("which", [0, 1])
 async def test_of_two_that_wait_one_is_enough_to_keep_it(which, operation):
-    guests = await awaited_by(operation, 2)
-    guests[which].cancel()
+    waiters = await awaited_by(operation, 2)
+    waiters[which].cancel()
     assert operation.abandoned is False
     await settle()
     assert operation.abandoned is False
-    guests[1 - which].cancel()
+    waiters[1 - which].cancel()
     assert operation.abandoned is True
     await settle()
 
 
 @pytest.mark.asyncio
 async def test_all_have_to_be_cancelled(operation):
-    guests = await awaited_by(operation, 3)
+    waiters = await awaited_by(operation, 3)
     seen = []
-    for guest in guests:
-        guest.cancel()
+    for way in waiters:
+        way.cancel()
         seen.append(operation.abandoned)
     assert seen == [False, False, True]
     await settle()
@@ -103,7 +103,7 @@ async def test_all_have_to_be_cancelled(operation):
 @pytest.mark.asyncio
 async def test_a_new_awaiter_after_the_cancelled_one_ends_abandonment(operation):
     (first,) = await awaited_by(operation, 1)
-    second = Guest(awaiting(operation))
+    second = Waiter(awaiting(operation))
     first.cancel()
     await settle()
     assert operation.abandoned is False
@@ -126,15 +126,15 @@ async def test_a_new_awaiter_after_the_cancelled_one_ends_abandonment(operation)
 async def test_it_is_false_after_the_end_whichever_task_was_cancelled(
     number, end, outcome, operation, manual_clock
 ):
-    guests = await awaited_by(operation, number)
-    for guest in guests:
-        guest.cancel()
+    waiters = await awaited_by(operation, number)
+    for way in waiters:
+        way.cancel()
     end(operation, manual_clock)
     assert operation.outcome is outcome  # an ordinary operation still ends: it may be more than a wait
     assert operation.abandoned is False
     await settle()
     assert operation.abandoned is False
-    assert [await guest.end() for guest in guests] == ["cancelled"] * number
+    assert [await way.end() for way in waiters] == ["cancelled"] * number
 
 
 @pytest.mark.asyncio

@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from purgatory_async.patterns import Correlator, HandOff
+from tests.loop.worlds import SteppedWorld
 
 
 @pytest.fixture
@@ -19,6 +20,12 @@ def calls(purgatory):
 def jobs(purgatory):
     """Queues in the purgatory of the test."""
     return HandOff(purgatory)
+
+
+@pytest.fixture
+def world():
+    """A clock that wakes through the loop."""
+    return SteppedWorld()
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

@@ -1,41 +1,43 @@
 """The barrier: members gather until all are there or the window is over, and all that came learn the same."""
 
 import asyncio
-from math import inf
 
 import pytest
 
 from purgatory_async import DelayedOperation, OperationCancelled, Purgatory
 from purgatory_async.patterns import Barrier, Generation, barrier
 from purgatory_async.testing import settle
-from tests.patterns.guests import Guest
+from tests.patterns.waiters import Waiter, ends, waiting
 
 pytestmark = pytest.mark.asyncio
 
 
-async def arriving(barrier, *members) -> list[Guest]:
-    guests = [Guest(barrier.arrive(member)) for member in members]
-    await settle()
-    return guests
+async def arriving(barrier: Barrier, *members: object) -> list[Waiter]:
+    """Tasks of members that wait."""
+    return await waiting(*map(barrier.arrive, members))
 
 
-async def ends(guests) -> list[object]:
-    return [await guest.end() for guest in guests]
+def arriving_now(barrier: Barrier, member: object) -> Waiter:
+    """A task that arrives in the loop's next pass."""
+    return Waiter(barrier.arrive(member), lazily=True)
 
 
-async def leaving(*guests) -> None:
-    for guest in guests:
-        guest.cancel()
-    assert await ends(guests) == ["cancelled"] * len(guests)
+async def leaving(*waiters: Waiter) -> None:
+    """Cancel all of them."""
+    for waiter in waiters:
+        waiter.cancel()
+    assert await ends(list(waiters)) == ["cancelled"] * len(waiters)
 
 
-async def passing(clock, seconds) -> None:
+async def passing(clock, seconds: float) -> None:
+    """Let time pass, and all tasks run."""
     clock.advance(seconds)
     await settle()
 
 
-def have_gone_on(guests) -> list[bool]:
-    return [guest.task.done() for guest in guests]
+def have_gone_on(waiters: list[Waiter]) -> list[bool]:
+    """Whether each of them has."""
+    return [waiter.done for waiter in waiters]
 
 
 # Until all are there.
@@ -43,16 +45,10 @@ def have_gone_on(guests) -> list[bool]:
 
 async def test_the_expected_number_goes_on_as_one_generation(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
-    guests = await arriving(group, "a", "b")
-    assert have_gone_on(guests) == [False, False]
-    guests += await arriving(group, "c")
-    assert await ends(guests) == [Generation(number=1, members=("a", "b", "c"), complete=True)] * 3
-
-
-async def test_the_members_are_in_the_order_of_their_arrival(purgatory):
-    group = Barrier(purgatory, "group", expect=4, timeout=30)
-    guests = await arriving(group, "d", "b", "a", "c")
-    assert (await guests[0].end()).members == ("d", "b", "a", "c")
+    waiters = await arriving(group, "a", "b")
+    assert have_gone_on(waiters) == [False, False]
+    waiters += await arriving(group, "c")
+    assert await ends(waiters) == [Generation(number=1, members=("a", "b", "c"), complete=True)] * 3
 
 
 async def test_one_alone_may_be_all_and_does_not_wait(purgatory):
@@ -65,135 +61,103 @@ async def test_one_alone_may_be_all_and_does_not_wait(purgatory):
 
 async def test_once_all_expected_names_arrive_every_member_goes_on(purgatory):
     group = Barrier(purgatory, "group", expect=["a", "b"], timeout=30)
-    guests = await arriving(group, "x", "b", "y", "z")
-    assert have_gone_on(guests) == [False] * 4
-    guests += await arriving(group, "a")
-    assert await ends(guests) == [Generation(1, ("x", "b", "y", "z", "a"), complete=True)] * 5
+    waiters = await arriving(group, "x", "b", "y", "z")
+    assert have_gone_on(waiters) == [False] * 4
+    waiters += await arriving(group, "a")
+    assert await ends(waiters) == [Generation(1, ("x", "b", "y", "z", "a"), complete=True)] * 5
 
 
 async def test_expected_names_count_once_from_any_iterable(purgatory):
     group = Barrier(purgatory, "group", expect=iter("aba"), timeout=30)
-    guests = await arriving(group, "a", "b")
-    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
+    waiters = await arriving(group, "a", "b")
+    assert await ends(waiters) == [Generation(1, ("a", "b"), complete=True)] * 2
 
 
 async def test_members_are_distinguished_by_equality(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
-    guests = await arriving(group, 0, 0.0, None, ())
-    assert isinstance(await guests.pop(0).end(), OperationCancelled)
-    assert await ends(guests) == [Generation(1, (0, None, ()), complete=True)] * 3
+    waiters = await arriving(group, 0, 0.0, None, ())
+    assert isinstance(await waiters.pop(0).end(), OperationCancelled)
+    assert await ends(waiters) == [Generation(1, (0, None, ()), complete=True)] * 3
 
 
-# Until the window is over.
+# Until the window is over: who comes and goes when, what is set, when it ends, and with whom.
+
+Steps = list[tuple[float, str | dict[str, float | None]]]
+WINDOWS: dict[str, tuple[dict[str, float], Steps, float, str]] = {
+    "at its timeout": ({}, [(0, "a"), (20, "b")], 30, "ab"),
+    "when no newcomer came for the delay": (
+        {"initial_delay": 3},
+        [(0, "a"), (2.9, "b"), (5.8, "c")],
+        8.8,
+        "abc",
+    ),
+    "at the timeout though newcomers come": (
+        {"timeout": 5, "initial_delay": 2},
+        [(0, "a"), (1.5, "b"), (3, "c"), (4.5, "d")],
+        5,
+        "abcd",
+    ),
+    "at the timeout that is shorter than the delay": (
+        {"timeout": 5, "initial_delay": 60},
+        [(0, "a")],
+        5,
+        "a",
+    ),
+    "at its timeout though a member returns": ({}, [(0, "a"), (2, "a")], 30, "a"),
+    "after the delay though a member returns": ({"initial_delay": 3}, [(0, "a"), (2, "a")], 3, "a"),
+    "at its timeout though the first has left": ({}, [(0, "a"), (20, "b"), (20, "-a")], 30, "b"),
+    "anew when all had left": ({}, [(0, "a"), (1, "b"), (5, "-a"), (6, "-b"), (7, "c")], 37, "c"),
+    "after a delay anew when all had left": ({"initial_delay": 9}, [(0, "a"), (5, "-a"), (7, "c")], 16, "c"),
+    "at a shorter timeout": ({}, [(0, "a"), (2, {"timeout": 5})], 5, "a"),
+    "at a longer timeout": ({}, [(0, "a"), (2, {"timeout": 60})], 60, "a"),
+    "at a timeout after there was none": (
+        {},
+        [(0, "a"), (2, {"timeout": None}), (40, {"timeout": 50})],
+        50,
+        "a",
+    ),
+    "after a delay from the last newcomer": ({}, [(0, "a"), (2, "b"), (4, {"initial_delay": 3})], 5, "ab"),
+    "at its timeout without a delay any more": (
+        {"initial_delay": 3},
+        [(0, "a"), (2, {"initial_delay": 0})],
+        30,
+        "a",
+    ),
+}
 
 
-async def test_at_the_timeout_an_incomplete_generation_goes_on(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    guests = await arriving(group, "a")
-    await passing(manual_clock, 20)
-    guests += await arriving(group, "b")
-    await passing(manual_clock, 9.999)
-    assert have_gone_on(guests) == [False, False]
-    await passing(manual_clock, 0.001)
-    assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
-
-
-async def test_others_do_not_replace_members_expected_by_name(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=["a", "b"], timeout=30)
-    guests = await arriving(group, "a", "x", "y")
-    await passing(manual_clock, 30)
-    assert await ends(guests) == [Generation(1, ("a", "x", "y"), complete=False)] * 3
-
-
-@pytest.mark.parametrize("timeout", [None, inf])
-async def test_without_a_timeout_they_wait_for_each_other_for_ever(timeout, purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=2, timeout=timeout)
-    guests = await arriving(group, "a")
-    await passing(manual_clock, 3e9)
-    assert have_gone_on(guests) == [False]
-    guests += await arriving(group, "b")
-    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
+@pytest.mark.parametrize(("settings", "steps", "end", "members"), WINDOWS.values(), ids=WINDOWS)
+async def test_a_window_ends(settings, steps, *, end, members, purgatory, manual_clock):
+    group = Barrier(purgatory, "group", expect=9, timeout=30)
+    for number in (1, 2):  # the next one is a window of its own
+        for name, seconds in ({"timeout": 30, "initial_delay": 0} | settings).items():
+            setattr(group, name, seconds)
+        assert purgatory.timer.pending == 0
+        start, waiting = manual_clock.time(), {}
+        for at, step in steps:
+            await passing(manual_clock, start + at - manual_clock.time())
+            if isinstance(step, dict):
+                for name, seconds in step.items():
+                    setattr(group, name, seconds)
+            elif step.startswith("-"):
+                await leaving(waiting.pop(step[1:]))
+            else:
+                (waiting[step],) = await arriving(group, step)
+            assert purgatory.timer.pending == (group.timeout is not None and group.present != ())
+        await passing(manual_clock, start + end - 0.001 - manual_clock.time())
+        assert not any(have_gone_on(waiting.values()))
+        await passing(manual_clock, start + end - manual_clock.time())
+        assert await ends(waiting.values()) == [Generation(number, tuple(members), complete=False)] * len(
+            members
+        )
+        await passing(manual_clock, 100)
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
 async def test_with_no_time_simultaneous_arrivals_go_on_together(timeout, purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=timeout)
-    guests = await arriving(group, "a", "b")
-    assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
-
-
-async def test_the_window_is_a_new_one_for_each_generation(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=2, timeout=30)
-    for number in (1, 2, 3):
-        await passing(manual_clock, 100)
-        guests = await arriving(group, "a")
-        await passing(manual_clock, 29.999)
-        assert have_gone_on(guests) == [False]
-        await passing(manual_clock, 0.001)
-        assert await ends(guests) == [Generation(number, ("a",), complete=False)]
-
-
-# A delay for newcomers.
-
-
-async def test_a_delay_ends_the_window_once_no_member_arrives(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=9, timeout=30, initial_delay=3)
-    guests = []
-    for member in "abc":
-        guests += await arriving(group, member)
-        await passing(manual_clock, 2.999)
-        assert not any(have_gone_on(guests))
-    await passing(manual_clock, 0.001)
-    assert await ends(guests) == [Generation(1, ("a", "b", "c"), complete=False)] * 3
-
-
-async def test_newcomers_extend_the_window_only_up_to_the_timeout(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=9, timeout=5, initial_delay=2)
-    guests = []
-    for member in "abcd":  # at 0, 1.5, 3 and 4.5
-        guests += await arriving(group, member)
-        await passing(manual_clock, 1.5 if member != "d" else 0.499)
-        assert not any(have_gone_on(guests))
-    await passing(manual_clock, 0.001)
-    assert await ends(guests) == [Generation(1, ("a", "b", "c", "d"), complete=False)] * 4
-
-
-async def test_a_delay_longer_than_the_timeout_is_the_timeout(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=9, timeout=5, initial_delay=60)
-    guests = await arriving(group, "a")
-    await passing(manual_clock, 4.999)
-    assert have_gone_on(guests) == [False]
-    await passing(manual_clock, 0.001)
-    assert have_gone_on(guests) == [True]
-
-
-async def test_a_delay_without_a_timeout_lasts_while_newcomers_arrive(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=1_000, timeout=None, initial_delay=3)
-    guests = []
-    for member in range(100):
-        guests += await arriving(group, member)
-        await passing(manual_clock, 2.5)
-    assert not any(have_gone_on(guests))
-    await passing(manual_clock, 0.5)
-    assert await ends(guests) == [Generation(1, tuple(range(100)), complete=False)] * 100
-
-
-async def test_when_all_are_there_no_delay_keeps_them(purgatory):
-    group = Barrier(purgatory, "group", expect=2, timeout=30, initial_delay=10)
-    guests = await arriving(group, "a", "b")
-    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
-
-
-async def test_each_generation_has_its_own_delay_and_timeout(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=9, timeout=5, initial_delay=2)
-    for number in (1, 2):
-        guests = await arriving(group, "a")
-        await passing(manual_clock, 1.5)
-        guests += await arriving(group, "b")
-        await passing(manual_clock, 1.999)
-        assert have_gone_on(guests) == [False, False]
-        await passing(manual_clock, 0.001)
-        assert await ends(guests) == [Generation(number, ("a", "b"), complete=False)] * 2
+    waiters = await arriving(group, "a", "b")
+    assert await ends(waiters) == [Generation(1, ("a", "b"), complete=False)] * 2
 
 
 # Arriving again.
@@ -212,104 +176,18 @@ async def test_a_returning_member_replaces_its_earlier_wait(purgatory, manual_cl
     assert await ends([again, other]) == [Generation(1, ("a", "b"), complete=False)] * 2
 
 
-async def test_a_member_that_arrives_again_is_not_one_more(purgatory):
-    group = Barrier(purgatory, "group", expect=2, timeout=30)
-    earlier = await arriving(group, "a", "a", "a")
-    last = earlier.pop()
-    assert [type(end) for end in await ends(earlier)] == [OperationCancelled] * 2
-    assert have_gone_on([last]) == [False]
-    (other,) = await arriving(group, "b")
-    assert await ends([last, other]) == [Generation(1, ("a", "b"), complete=True)] * 2
-
-
-@pytest.mark.parametrize("initial_delay", [0, 3])
-async def test_a_returning_member_does_not_extend_the_window(initial_delay, purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=9, timeout=4, initial_delay=initial_delay)
-    await arriving(group, "a")
-    await passing(manual_clock, 2)
-    (again,) = await arriving(group, "a")
-    await passing(manual_clock, 0.999 if initial_delay else 1.999)
-    assert have_gone_on([again]) == [False]
-    await passing(manual_clock, 0.001)
-    assert await again.end() == Generation(1, ("a",), complete=False)
-
-
-async def test_a_member_may_arrive_again_once_it_has_gone_on(purgatory):
-    group = Barrier(purgatory, "group", expect=2, timeout=30)
-    for number in (1, 2, 3):
-        guests = await arriving(group, "a", "b")
-        assert await ends(guests) == [Generation(number, ("a", "b"), complete=True)] * 2
-
-
-# Leaving.
-
-
-async def test_a_member_whose_task_is_cancelled_has_left(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    first, second = await arriving(group, "a", "b")
-    await leaving(first)
-    assert group.present == ("b",)
-    (third,) = await arriving(group, "c")
-    assert have_gone_on([second, third]) == [False, False], "two are there, not three"
-    await passing(manual_clock, 30)
-    assert await ends([second, third]) == [Generation(1, ("b", "c"), complete=False)] * 2
-
-
-async def test_an_expected_member_that_left_is_missing_until_back(purgatory):
-    group = Barrier(purgatory, "group", expect=["a", "b"], timeout=30)
-    (first,) = await arriving(group, "a")
-    (other,) = await arriving(group, "x")
-    await leaving(first)
-    (second,) = await arriving(group, "b")
-    assert have_gone_on([other, second]) == [False, False]
-    (again,) = await arriving(group, "a")
-    assert await ends([other, second, again]) == [Generation(1, ("x", "b", "a"), complete=True)] * 3
-
-
-async def test_the_window_is_unchanged_while_a_member_remains(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    (first,) = await arriving(group, "a")
-    await passing(manual_clock, 20)
-    (second,) = await arriving(group, "b")
-    await leaving(first)
-    await passing(manual_clock, 9.999)
-    assert have_gone_on([second]) == [False]
-    await passing(manual_clock, 0.001)
-    assert await second.end() == Generation(1, ("b",), complete=False)
-
-
-@pytest.mark.parametrize("initial_delay", [0, 3])
-async def test_when_all_leave_the_window_ends_and_the_next_is_new(initial_delay, purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=initial_delay)
-    guests = await arriving(group, "a", "b")
-    assert purgatory.timer.pending == 1
-    await leaving(*guests)
-    assert (purgatory.timer.pending, purgatory.timer.next_deadline) == (0, None)
-    await passing(manual_clock, 2)
-    (later,) = await arriving(group, "c")
-    await passing(manual_clock, (initial_delay or 30) - 0.001)
-    assert have_gone_on([later]) == [False]
-    await passing(manual_clock, 0.001)
-    assert await later.end() == Generation(1, ("c",), complete=False), "no generation came before"
-
-
-async def test_when_all_have_gone_on_no_timer_is_left(purgatory):
-    group = Barrier(purgatory, "group", expect=2, timeout=30, initial_delay=5)
-    await ends(await arriving(group, "a", "b"))
-    assert (purgatory.timer.pending, purgatory.timer.next_deadline) == (0, None)
-
-
 # The object.
 
 
 async def test_present_tells_who_waits_in_the_order_of_arrival(purgatory):
     group = Barrier(purgatory, "group", expect=9, timeout=30)
     assert group.present == ()
-    guests = await arriving(group, "c", "a", "b")
+    waiters = await arriving(group, "c", "a", "b")
     assert group.present == ("c", "a", "b")
-    guests[1].cancel()
+    assert repr(group) == "<Barrier 'group' present=3 generation=0>"
+    waiters[1].cancel()
     assert group.present == ("c", "b"), "it has left, though its task has yet to run"
-    await leaving(*guests)
+    await leaving(*waiters)
     assert group.present == ()
 
 
@@ -320,13 +198,6 @@ async def test_a_generation_is_a_value(purgatory):
     assert {one} == {Generation(1, ("a", "b"), complete=True)}
     with pytest.raises(AttributeError):
         one.number = 2
-
-
-async def test_it_shows_its_key_and_who_is_there(purgatory):
-    group = Barrier(purgatory, "group", expect=2, timeout=30)
-    guests = await arriving(group, "a")
-    assert "'group'" in repr(group)
-    await leaving(*guests)
 
 
 @pytest.mark.asyncio(loop_factories=["virtual"])
@@ -354,18 +225,30 @@ async def test_an_arrival_compares_few_waiting_members(purgatory, monkeypatch):
         raising=False,
     )
     group = Barrier(purgatory, "group", expect=["last", "other"], timeout=30)
-    guests = await arriving(group, "other", *range(1_000))
+    waiters = await arriving(group, "other", *range(1_000))
     assert len(looks) <= 5 * 1_000
     looks.clear()
-    guests += await arriving(group, "last")
+    waiters += await arriving(group, "last")
     assert len(looks) <= 5 * 1_000
-    assert set(await ends(guests)) == {Generation(1, ("other", *range(1_000), "last"), complete=True)}
+    assert set(await ends(waiters)) == {Generation(1, ("other", *range(1_000), "last"), complete=True)}
 
 
-async def test_the_timer_may_be_shared_with_others(manual_clock, purgatory):
+@pytest.mark.parametrize(
+    ("bad", "error"), [(0, ValueError), ("ab", TypeError), (True, TypeError), ([[]], TypeError)]
+)
+async def test_a_bad_expectation_changes_nothing(purgatory, bad, error):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
-    rung: list[str] = []
-    purgatory.timer.call_later(10, rung.append, "bell")
-    guests = await arriving(group, "a")
-    await passing(manual_clock, 30)
-    assert (rung, await ends(guests)) == (["bell"], [Generation(1, ("a",), complete=False)])
+    with pytest.raises(error, match=r"expect|unhashable"):
+        group.expect = bad
+    assert group.expect == 2
+
+
+async def test_a_dismissed_member_ends_and_others_wait_on(purgatory):
+    group = Barrier(purgatory, "group", expect={"a", "b"}, timeout=30)
+    gone, stays = await arriving(group, "a", "c")
+    assert (group.dismiss("a"), group.dismiss("a"), group.dismiss("b")) == (True, False, False)
+    assert isinstance(await gone.end(), OperationCancelled)
+    assert not stays.done
+    assert group.present == ("c",)
+    group.expect = {"c"}
+    assert (await stays.end()).members == ("c",)

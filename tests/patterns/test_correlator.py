@@ -1,20 +1,24 @@
-"""A reply ends the request that expects it, once; any other is late and leaves nothing in the table."""
+"""A reply ends the request that expects it, once; any other is late, and a request leaves nothing when it ends."""
 
 import asyncio
 import re
-from math import inf
+import traceback
 from traceback import walk_tb
+from types import SimpleNamespace
 
 import pytest
 
 from purgatory_async import (
+    DelayedOperation,
     OperationCancelled,
     OperationExpired,
     PurgatoryClosed,
+    PurgatoryError,
 )
+from purgatory_async.patterns import Correlator
 from purgatory_async.testing import assert_clean, settle
-from tests.patterns.guests import awaiting
-from tests.patterns.waits import LostError
+from tests.patterns.table import LostError
+from tests.patterns.waiters import after, awaiting, each_way, let_pass, waiting
 
 pytestmark = pytest.mark.asyncio
 
@@ -34,21 +38,6 @@ async def test_a_reply_finds_who_awaits_it(calls, purgatory):
     assert calls.resolve(7, "pong") is True
     assert_clean(purgatory)
     assert await task == "pong"
-    assert calls.late == 0
-
-
-async def test_a_reply_may_come_before_anybody_awaits_it(calls, purgatory):
-    reply = calls.expect(7, 5)
-    assert calls.resolve(7, "pong") is True
-    assert_clean(purgatory)
-    assert await reply == "pong"
-
-
-async def test_replies_may_come_in_any_order(calls):
-    tasks = [await started(calls.expect(number, 5)) for number in range(100)]
-    for number in reversed(range(100)):
-        assert calls.resolve(number, f"reply to {number}")
-    assert await asyncio.gather(*tasks) == [f"reply to {number}" for number in range(100)]
     assert calls.late == 0
 
 
@@ -93,7 +82,12 @@ async def test_what_cannot_be_raised_is_refused_and_ends_nothing(calls, purgator
     with pytest.raises(TypeError, match="exception instance"):
         calls.fail_all(exception)  # no caller is left to receive it
     reply = calls.expect(7, 5)
-    for end in (calls.fail_all, lambda it: calls.reject(7, it), lambda it: calls.reject("unknown", it)):
+    for end in (
+        calls.fail_all,
+        calls.close,
+        lambda it: calls.reject(7, it),
+        lambda it: calls.reject("unknown", it),
+    ):
         with pytest.raises(TypeError, match=f"exception instance, got {re.escape(repr(exception))}"):
             end(exception)
     assert (purgatory.pending, calls.late) == (1, 0)
@@ -128,14 +122,6 @@ async def test_several_may_await_one_reply(calls):
     tasks = [await started(reply) for _ in range(3)]
     calls.resolve(7, "pong")
     assert await asyncio.gather(*tasks, reply) == ["pong"] * 4
-
-
-async def test_replies_can_be_gathered(calls):
-    gathered = asyncio.gather(calls.expect(7, 5), calls.expect(8, 5))
-    await settle()
-    calls.resolve(8, "b")
-    calls.resolve(7, "a")
-    assert await gathered == ["a", "b"]
 
 
 async def test_an_exception_shared_by_many_does_not_grow_with_them(calls):
@@ -211,104 +197,49 @@ async def test_the_time_runs_from_when_the_reply_was_expected(calls, manual_cloc
         await task
 
 
-@pytest.mark.parametrize("timeout", [0, -1])
-async def test_without_time_a_reply_is_in_time_within_the_pass(calls, purgatory, timeout):
-    in_time, too_late = calls.expect(7, timeout), calls.expect(8, timeout)
-    assert calls.resolve(7, "at once") is True
-    await settle()
-    assert_clean(purgatory)
-    assert await in_time == "at once"
-    with pytest.raises(OperationExpired):
-        await too_late
-
-
-@pytest.mark.parametrize("timeout", [None, inf])
-async def test_without_a_timeout_a_reply_may_come_in_years(calls, purgatory, manual_clock, timeout):
-    task = await started(calls.expect(7, timeout))
-    assert purgatory.timer.pending == 0
-    manual_clock.advance(1e9)
-    calls.resolve(7, "at last")
-    assert await task == "at last"
-
-
 # Late replies.
 
-
-async def give_up(calls, reply, purgatory, clock):
-    reply.cancel()
-
-
-async def expire(calls, reply, purgatory, clock):
-    clock.advance(5)
-
-
-async def answer(calls, reply, purgatory, clock):
-    calls.resolve(7, "the first")
-
-
-async def refuse(calls, reply, purgatory, clock):
-    calls.reject(7, LostError())
+ENDS = {
+    "given up": lambda run: run.reply.cancel(),
+    "expired": lambda run: run.clock.advance(5),
+    "answered": lambda run: run.calls.resolve(7, "the first"),
+    "refused": lambda run: run.calls.reject(7, LostError()),
+    "connection lost": lambda run: run.calls.fail_all(LostError()),
+    "cancelled for its key": lambda run: run.purgatory.cancel_for_key(7),
+    "caller cancelled": lambda run: run.waiters[0].cancel(),
+    "closed": lambda run: run.purgatory.close(),
+}
 
 
-async def lose_the_connection(calls, reply, purgatory, clock):
-    calls.fail_all(LostError())
-
-
-async def cancel_for_key(calls, reply, purgatory, clock):
-    purgatory.cancel_for_key(7)
-
-
-async def close(calls, reply, purgatory, clock):
-    purgatory.close()
-
-
-async def cancel_the_caller(calls, reply, purgatory, clock):
-    task = await started(reply)
-    task.cancel()
-    await settle()
-    assert task.cancelled()
-
-
-async def cancel_the_caller_in_this_very_pass(calls, reply, purgatory, clock):
-    task = await started(reply)
-    task.cancel()  # the task itself does not know yet
-
-
-ENDS = (
-    *(give_up, expire, answer, refuse, lose_the_connection, cancel_for_key),
-    *(cancel_the_caller, cancel_the_caller_in_this_very_pass),
-)
-each_end = pytest.mark.parametrize("end", [*ENDS, close], ids=lambda end: end.__name__)
-each_end_but_closing = pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
-
-
-@each_end
-async def test_an_unexpected_reply_is_counted_and_no_error(calls, purgatory, manual_clock, end):
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "not awaited"])
+@pytest.mark.parametrize("settled", [True, False], ids=["before", "in this very pass"])
+async def test_a_reply_after_the_end_is_late_and_its_id_is_free(
+    calls, purgatory, manual_clock, end, *, awaited, settled
+):
+    if not awaited and end is ENDS["caller cancelled"]:
+        pytest.skip("there is none")
     reply = calls.expect(7, 5)
-    await end(calls, reply, purgatory, manual_clock)
+    waiters = await waiting(awaiting(reply)) if awaited else []
+    end(SimpleNamespace(calls=calls, reply=reply, purgatory=purgatory, clock=manual_clock, waiters=waiters))
+    if settled:
+        await settle()
     assert calls.late == 0
     assert calls.resolve(7, "late") is False
-    assert calls.late == 1
-    assert_clean(purgatory)
     assert calls.reject(7, LostError()) is False
     assert calls.late == 2
     await settle()
     assert_clean(purgatory)
+    if not purgatory.closed:
+        again = calls.expect(7, 5)
+        assert calls.resolve(7, "to the second") is True
+        assert await again == "to the second"
+        assert calls.late == 2
 
 
-@each_end
-async def test_an_unexpected_rejection_is_counted_and_no_error(calls, purgatory, manual_clock, end):
-    reply = calls.expect(7, 5)
-    await end(calls, reply, purgatory, manual_clock)
-    assert calls.reject(7, LostError()) is False
-    assert calls.late == 1
-    assert_clean(purgatory)
-
-
-@each_end_but_closing
-async def test_an_id_is_free_as_soon_as_its_request_has_ended(calls, purgatory, manual_clock, end):
-    reply = calls.expect(7, 5)
-    await end(calls, reply, purgatory, manual_clock)
+async def test_an_id_is_free_in_the_pass_that_cancels_its_caller(calls, purgatory):
+    (waiter,) = await waiting(awaiting(calls.expect(7, 5)))
+    waiter.cancel()
     again = calls.expect(7, 5)
     assert calls.resolve(7, "to the second") is True
     assert await again == "to the second"
@@ -317,10 +248,219 @@ async def test_an_id_is_free_as_soon_as_its_request_has_ended(calls, purgatory, 
     assert_clean(purgatory)
 
 
-async def test_a_reply_to_an_unknown_id_is_late(calls):
+# What is expected.
+
+
+async def test_a_request_registers_before_sending_without_a_pause(calls, purgatory):
+    ran = []
+    asyncio.get_running_loop().call_soon(ran.append, "something else")
+    reply = calls.expect(7, 5)
+    assert [each.keys for each in purgatory.operations()] == [(7,)]
+    assert calls.resolve(7, "faster than the sender") is True
+    assert await reply == "faster than the sender"
+    assert ran == []
+
+
+async def test_a_taken_id_is_refused_and_the_first_request_goes_on(calls, purgatory):
+    reply = calls.expect("id-7", 5)
+    with pytest.raises(ValueError, match=r"'id-7'.*already"):
+        calls.expect("id-7", 60)
+    assert (purgatory.pending, purgatory.timer.pending) == (1, 1)
+    assert calls.resolve("id-7", "to the first") is True
+    assert await reply == "to the first"
+    assert calls.late == 0
+
+
+async def test_an_id_that_something_else_waits_for_is_refused(calls, purgatory):
+    waiting = asyncio.create_task(purgatory.wait(7))
+    await settle()
+    with pytest.raises(ValueError, match="7"):
+        calls.expect(7, 5)
+    with pytest.raises(ValueError, match="7"):
+        Correlator(purgatory).expect(7, 5)
+    assert purgatory.pending == 1
+    purgatory.complete_for_key(7, "not a reply")
+    assert await waiting == "not a reply"
+
+
+async def test_in_the_middle_of_a_check_nothing_is_expected_or_replied(calls, purgatory):
+    class Meddler(DelayedOperation[None]):
+        def try_complete(self):
+            for meddle in (
+                lambda: calls.expect(8, 5),
+                lambda: calls.resolve(7, "pong"),
+                lambda: calls.reject(7, LostError()),
+            ):
+                with pytest.raises(PurgatoryError):
+                    meddle()
+            refused.append(self)
+            return False
+
+    refused = []
+    reply = calls.expect(7, 5)
+    purgatory.try_complete_else_watch(Meddler(), ["meddled"])
+    assert len(refused) == 1
+    assert (purgatory.pending, calls.late) == (2, 0)
+    calls.resolve(7, "pong")
+    assert await reply == "pong"
+    purgatory.cancel_for_key("meddled")
+
+
+async def test_it_says_what_it_is(calls, purgatory):
+    reply = calls.expect("id-7", 5)
+    assert repr(reply) == "<Reply to 'id-7' expected>"
+    calls.resolve("id-7", "pong")
+    assert repr(reply) == "<Reply to 'id-7' completed>"
+    calls.resolve("id-7", "pong")
+    assert repr(calls) == f"<Correlator in {purgatory.name!r} late=1 unknown=0>"
+
+
+# Given up.
+
+
+async def test_giving_up_a_request_cancels_its_awaiter_at_once(calls, purgatory):
+    reply = calls.expect("id-7", 5)
+    task = asyncio.create_task(awaiting(reply))
+    await settle()
+    assert reply.cancel() is True
+    assert reply.cancel() is False
+    assert_clean(purgatory)
+    for awaitable in (task, reply):
+        with pytest.raises(OperationCancelled, match="'id-7'"):
+            await awaitable
+
+
+@each_way
+async def test_cancelled_just_after_the_reply_its_result_is_kept(calls, purgatory, way):
+    reply = calls.expect(7, 5)
+    (caller,) = await waiting(awaiting(reply), way=way)
+    after(5, calls.resolve, 7, "pong")
+    after(5 - way.lead, caller.cancel)
+    await let_pass(10)
+    assert caller.got == ("cancelled" if way.reached_late else "pong")
+    assert calls.late == 0
+    assert_clean(purgatory)
+    assert await reply == "pong"
+
+
+# The connection is lost.
+
+
+async def test_a_lost_connection_fails_only_its_own_requests(calls, purgatory):
+    operation = DelayedOperation()
+    purgatory.try_complete_else_watch(operation, ["operation"])
+    waiting = asyncio.create_task(purgatory.wait("wait"))
+    other_calls = Correlator(purgatory)
+    others = other_calls.expect(8, 5)
     calls.expect(7, 5)
-    for number, unknown in enumerate([8, "7", None, (7,)], 1):
-        assert calls.resolve(unknown, "?") is False
-        assert calls.late == number
+    await settle()
+    assert calls.fail_all(LostError()) == 1
+    assert purgatory.pending == 3
+    assert other_calls.resolve(8, "pong") is True
+    assert await others == "pong"
+    assert operation.outcome is None
+    purgatory.cancel_for_key("operation")
+    purgatory.complete_for_key("wait", "done")
+    assert await waiting == "done"
+    assert (calls.late, other_calls.late) == (0, 0)
+
+
+# Several awaiters.
+
+
+@each_way
+async def test_cancelling_one_awaiter_leaves_the_other_waiting(calls, purgatory, way):
+    reply = calls.expect(7, 5)
+    (first,) = await waiting(awaiting(reply), way=way)
+    second = await started(reply)
+    first.cancel()
+    assert await first.end() == "cancelled"
+    assert purgatory.pending == 1
     assert calls.resolve(7, "pong") is True
-    assert calls.late == 4
+    assert await second == "pong"
+    assert calls.late == 0
+
+
+async def test_cancelling_the_last_awaiter_gives_the_request_up(calls, purgatory):
+    reply = calls.expect(7, 5)
+    tasks = [asyncio.create_task(awaiting(reply)) for _ in range(3)]
+    await settle()
+    for task in tasks:
+        assert purgatory.pending == 1
+        task.cancel()
+        await settle()
+    assert_clean(purgatory)
+    assert calls.resolve(7, "late") is False
+    with pytest.raises(OperationCancelled):
+        await reply
+
+
+async def test_awaiters_cancelled_together_give_the_request_up(calls, purgatory):
+    reply = calls.expect(7, 5)
+    tasks = [asyncio.create_task(awaiting(reply)) for _ in range(3)]
+    await settle()
+    for task in tasks:
+        task.cancel()
+    assert calls.resolve(7, "late") is False
+    await let_pass(2)
+    assert all(task.cancelled() for task in tasks)
+    assert_clean(purgatory)
+
+
+async def test_an_awaiter_after_the_last_was_cancelled_is_too_late(calls):
+    reply = calls.expect(7, 5)
+    first = asyncio.create_task(awaiting(reply))
+    await settle()
+    first.cancel()
+    second = asyncio.Task(awaiting(reply))  # runs after the cancelled one, also where tasks begin eagerly
+    await settle()
+    with pytest.raises(OperationCancelled):
+        await second
+
+
+# Any id.
+
+
+@pytest.mark.parametrize("request_id", [[1], {"id": 1}, ("a", [1]), None])
+async def test_an_id_that_was_never_given_counts_as_late(calls, request_id):
+    reply = calls.expect(1, 5)
+    assert calls.resolve(request_id, "?") is False
+    assert calls.reject(request_id, LostError()) is False
+    assert calls.late == 2
+    assert calls.resolve(1, "pong") is True
+    assert await reply == "pong"
+
+
+# Closed.
+
+
+async def test_close_fails_what_is_expected_and_what_comes_later(calls, purgatory):
+    lost = LostError()
+    tasks = [asyncio.create_task(awaiting(calls.expect(number, 5))) for number in range(3)]
+    await settle()
+    assert calls.close(lost) == 3
+    assert_clean(purgatory)
+    assert await asyncio.gather(*tasks, return_exceptions=True) == [lost] * 3
+    for _ in range(2):
+        with pytest.raises(LostError) as raised:
+            calls.expect(7, 5)
+        assert raised.value is lost
+    assert purgatory.pending == 0
+    assert calls.resolve(7, "late") is False
+
+
+async def test_closed_again_it_keeps_its_first_exception(calls):
+    assert calls.close(LostError()) == 0
+    assert calls.close(ConnectionError()) == 0
+    with pytest.raises(LostError):
+        calls.expect(7, 5)
+
+
+async def test_the_traceback_does_not_grow_with_each_expect(calls):
+    calls.close(lost := LostError())
+    depths = []
+    for _ in range(3):
+        with pytest.raises(LostError):
+            calls.expect(7, 5)
+        depths.append(len(traceback.extract_tb(lost.__traceback__)))
+    assert depths == depths[:1] * 3

@@ -13,10 +13,10 @@ from purgatory_async.testing import ManualClock, settle
 
 pytestmark = pytest.mark.asyncio
 
-Lose = Callable[["Desk"], object]
+Lose = Callable[["Caller"], object]
 
 
-class Desk:
+class Caller:
     """Calls on a clock of their own, whose sending never ends."""
 
     def __init__(self) -> None:
@@ -45,30 +45,35 @@ async def send(_: object) -> None:
 
 
 LOSSES: dict[str, tuple[Lose, type[Exception]]] = {
-    "deadline": (lambda desk: desk.clock.advance(5), OperationExpired),
-    "close": (lambda desk: desk.calls.close(ConnectionError("lost")), ConnectionError),
-    "fail_all": (lambda desk: desk.calls.fail_all(ConnectionError("lost")), ConnectionError),
+    "deadline": (lambda caller: caller.clock.advance(5), OperationExpired),
+    "close": (lambda caller: caller.calls.close(ConnectionError("lost")), ConnectionError),
+    "fail_all": (lambda caller: caller.calls.fail_all(ConnectionError("lost")), ConnectionError),
 }
 lost = pytest.mark.parametrize(("lose", "error"), LOSSES.values(), ids=LOSSES)
 
 
 @lost
 async def test_a_loss_interrupts_the_sending(lose: Lose, error: type[Exception]) -> None:
-    desk = Desk()
-    task = desk.begin(7, 5, send)
+    caller = Caller()
+    task = caller.begin(7, 5, send)
     await settle()
-    lose(desk)
+    lose(caller)
     with pytest.raises(error):
         await task
-    assert (task.cancelling(), task.cancelled(), desk.purgatory.pending, desk.calls.late) == (0, False, 0, 0)
-    assert isinstance(desk.log[0], error)
+    assert (task.cancelling(), task.cancelled(), caller.purgatory.pending, caller.calls.late) == (
+        0,
+        False,
+        0,
+        0,
+    )
+    assert isinstance(caller.log[0], error)
 
 
 @lost
 async def test_a_loss_before_the_block_interrupts_its_first_wait(lose: Lose, error: type[Exception]) -> None:
-    desk = Desk()
-    reply = desk.calls.expect(7, 5)
-    lose(desk)
+    caller = Caller()
+    reply = caller.calls.expect(7, 5)
+    lose(caller)
     with pytest.raises(error), reply:
         await asyncio.get_running_loop().create_future()
 
@@ -87,42 +92,42 @@ async def test_awaited_in_the_block_the_loss_is_raised_there(lose: Lose, error: 
         return "went on"
 
     for receiving in (receive, receive_in_a_task):
-        desk = Desk()
-        task = desk.begin(7, 5, receiving)
+        caller = Caller()
+        task = caller.begin(7, 5, receiving)
         await settle()
-        lose(desk)
+        lose(caller)
         await task
-        assert desk.log == ["went on"]
+        assert caller.log == ["went on"]
 
 
 @lost
 async def test_lost_by_its_own_block_it_may_still_be_awaited(lose: Lose, error: type[Exception]) -> None:
-    desk = Desk()
+    caller = Caller()
 
     async def lose_and_receive(reply: Any) -> object:
-        lose(desk)
+        lose(caller)
         with pytest.raises(error):
             await reply
         return "went on"
 
     async def lose_and_send(_: object) -> None:
-        lose(desk)
+        lose(caller)
         await send(None)
 
-    await desk.call(7, 5, lose_and_receive)
-    assert desk.log == ["went on"]
+    await caller.call(7, 5, lose_and_receive)
+    assert caller.log == ["went on"]
     if error is OperationExpired:
         with pytest.raises(error):
-            await desk.call(8, 5, lose_and_send)
+            await caller.call(8, 5, lose_and_send)
 
 
 @pytest.mark.parametrize("lose", [lose for lose, _ in LOSSES.values()], ids=LOSSES)
 async def test_a_cancellation_from_outside_goes_on(lose: Lose) -> None:
     for before in (True, False):
-        desk = Desk()
-        task = desk.begin(7, 5, send)
+        caller = Caller()
+        task = caller.begin(7, 5, send)
         await settle()
-        for step in (task.cancel, lambda: lose(desk))[:: 1 if before else -1]:  # noqa: B023 - called at once
+        for step in (task.cancel, lambda: lose(caller))[:: 1 if before else -1]:  # noqa: B023 - called at once
             step()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -131,14 +136,14 @@ async def test_a_cancellation_from_outside_goes_on(lose: Lose) -> None:
 
 @pytest.mark.parametrize(("inner", "outer"), [(5, 9), (9, 5), (5, 5)])
 async def test_nested_each_block_raises_its_own(inner: float, outer: float) -> None:
-    desk = Desk()
+    caller = Caller()
 
     async def nested(_: object) -> None:
-        await desk.call(2, inner, send)
+        await caller.call(2, inner, send)
 
-    task = desk.begin(1, outer, nested)
+    task = caller.begin(1, outer, nested)
     await settle()
-    desk.clock.advance(5)
+    caller.clock.advance(5)
     with pytest.raises(OperationExpired) as raised:
         await task
     assert raised.value.keys == ((2,) if inner < outer else (1,))
@@ -146,63 +151,63 @@ async def test_nested_each_block_raises_its_own(inner: float, outer: float) -> N
 
 
 async def test_within_a_timeout_of_asyncio_that_ends_first() -> None:
-    desk = Desk()
+    caller = Caller()
     with pytest.raises(TimeoutError) as raised:
         async with asyncio.timeout(0):
-            await desk.call(7, 5, send)
+            await caller.call(7, 5, send)
     assert not isinstance(raised.value, OperationExpired)
-    assert desk.purgatory.pending == 0
+    assert caller.purgatory.pending == 0
 
 
 @pytest.mark.parametrize("end", ["resolve", "reject", "cancel"])
 async def test_a_reply_leaves_the_sending_alone(end: str) -> None:
-    desk = Desk()
+    caller = Caller()
     room = asyncio.Event()
 
     async def send_slowly(reply: Any) -> object:
         await room.wait()
         return (await asyncio.gather(reply, return_exceptions=True))[0]
 
-    task = desk.begin(7, 5, send_slowly)
+    task = caller.begin(7, 5, send_slowly)
     await settle()
     if end == "resolve":
-        desk.calls.resolve(7, "pong")
+        caller.calls.resolve(7, "pong")
     elif end == "reject":
-        desk.calls.reject(7, ValueError("pong"))
+        caller.calls.reject(7, ValueError("pong"))
     else:
-        desk.purgatory.cancel_for_key(7)
-    desk.clock.advance(50)
+        caller.purgatory.cancel_for_key(7)
+    caller.clock.advance(50)
     await settle()
     assert not task.done()
     room.set()
     await task
-    assert end != "resolve" or desk.log == ["pong"]
+    assert end != "resolve" or caller.log == ["pong"]
 
 
 async def test_after_the_block_nothing_interrupts_the_task() -> None:
-    desk = Desk()
+    caller = Caller()
 
     async def leave_early(_: object) -> None:
-        desk.calls.fail_all(ConnectionError("lost"))
+        caller.calls.fail_all(ConnectionError("lost"))
 
-    await desk.call(7, 5, leave_early)
-    desk.clock.advance(50)
+    await caller.call(7, 5, leave_early)
+    caller.clock.advance(50)
     await settle()
     assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]  # there is one
 
 
 async def test_a_late_reply_is_told_from_an_unknown_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REMEMBERED", 3)
-    desk = Desk()
+    caller = Caller()
     for request_id in (1, 2, 1, 3):
-        desk.calls.expect(request_id, 5).cancel()
-    answered = [desk.calls.resolve(request_id, "pong") for request_id in (1, 2, 3)]
-    assert (answered, desk.calls.late, desk.calls.unknown) == ([False] * 3, 3, 0)
+        caller.calls.expect(request_id, 5).cancel()
+    answered = [caller.calls.resolve(request_id, "pong") for request_id in (1, 2, 3)]
+    assert (answered, caller.calls.late, caller.calls.unknown) == ([False] * 3, 3, 0)
     unknown: tuple[Any, ...] = (4, None, [5])
-    assert [desk.calls.resolve(request_id, "pong") for request_id in unknown] == [False] * 3
-    assert desk.calls.reject(6, ValueError()) is False
-    assert (desk.calls.late, desk.calls.unknown) == (7, 4)
-    desk.calls.expect(4, 5).cancel()  # the fourth: it displaces the oldest
-    assert not desk.calls.resolve(2, "pong")
-    assert not desk.calls.resolve(1, "pong")
-    assert (desk.calls.late, desk.calls.unknown) == (9, 5)
+    assert [caller.calls.resolve(request_id, "pong") for request_id in unknown] == [False] * 3
+    assert caller.calls.reject(6, ValueError()) is False
+    assert (caller.calls.late, caller.calls.unknown) == (7, 4)
+    caller.calls.expect(4, 5).cancel()  # the fourth: it displaces the oldest
+    assert not caller.calls.resolve(2, "pong")
+    assert not caller.calls.resolve(1, "pong")
+    assert (caller.calls.late, caller.calls.unknown) == (9, 5)

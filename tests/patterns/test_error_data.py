@@ -1,7 +1,7 @@
 """Errors of the patterns carry data: the keys waited on, the timeout, the limit."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -27,69 +27,32 @@ def barrier(purgatory: Purgatory) -> Barrier[str]:
     return Barrier(purgatory, "group", expect=2, timeout=30)
 
 
-async def ended(wait: Awaitable[object], end: Callable[[], object]) -> None:
-    """Wait in a task, and end the wait."""
-    task = asyncio.ensure_future(wait)
-    await asyncio.sleep(0)
-    end()
-    await task
+def jobs(purgatory: Purgatory, **settings: Any) -> HandOff[str, int]:
+    return HandOff(purgatory, **settings)
 
 
-async def reply_expires(purgatory: Purgatory) -> None:
-    await Correlator[str](purgatory).expect(7, SOON)
-
-
-async def reply_is_cancelled(purgatory: Purgatory) -> None:
-    await ended(Correlator[str](purgatory).expect(7, 30), lambda: purgatory.cancel_for_key(7))
-
-
-async def reply_is_closed(purgatory: Purgatory) -> None:
-    await ended(Correlator[str](purgatory).expect(7, 30), purgatory.close)
+def reply(purgatory: Purgatory, timeout: float = 30) -> Awaitable[object]:
+    return Correlator[str](purgatory).expect(7, timeout)
 
 
 async def member_arrives_again(purgatory: Purgatory) -> None:
     group = barrier(purgatory)
-    again: list[asyncio.Task[object]] = []
+    first, again = [asyncio.ensure_future(group.arrive("a")) for _ in range(2)]
     try:
-        await ended(group.arrive("a"), lambda: again.append(asyncio.create_task(group.arrive("a"))))
+        await first
     finally:
-        again[0].cancel()
-
-
-async def arrival_is_completed(purgatory: Purgatory) -> None:
-    await ended(barrier(purgatory).arrive("a"), lambda: purgatory.complete_for_key("group"))
-
-
-async def arrival_is_cancelled(purgatory: Purgatory) -> None:
-    await ended(barrier(purgatory).arrive("a"), lambda: purgatory.cancel_for_key("group"))
-
-
-async def barrier_is_closed(purgatory: Purgatory) -> None:
-    await ended(barrier(purgatory).arrive("a"), purgatory.close)
-
-
-async def barrier_loses_its_timer(purgatory: Purgatory) -> None:
-    await ended(barrier(purgatory).arrive("a"), purgatory.timer.close)
+        again.cancel()
 
 
 async def item_is_kept_after_close(purgatory: Purgatory) -> None:
     purgatory.close()
-    HandOff[str, int](purgatory).put("jobs", 1)
+    jobs(purgatory).put("jobs", 1)
 
 
 async def item_is_too_many(purgatory: Purgatory) -> None:
-    jobs = HandOff[str, int](purgatory, max_items=1)
-    jobs.put("jobs", 1)
-    jobs.put("jobs", 2)
-
-
-async def taker_expires(purgatory: Purgatory) -> None:
-    await HandOff[str, int](purgatory).take("jobs", "more", timeout=SOON)
-
-
-async def taker_is_completed(purgatory: Purgatory) -> None:
-    jobs = HandOff[str, int](purgatory)
-    await ended(jobs.take("jobs", "more"), lambda: purgatory.complete_for_key("more"))
+    queue = jobs(purgatory, max_items=1)
+    queue.put("jobs", 1)
+    queue.put("jobs", 2)
 
 
 async def key_is_too_many(purgatory: Purgatory) -> None:
@@ -107,45 +70,80 @@ async def retrier_is_closed(purgatory: Purgatory) -> None:
     retrier.submit("key", attempt)
 
 
-async def value_is_not_reached(purgatory: Purgatory) -> None:
-    await Watermark(timer=purgatory.timer).reach(42, timeout=SOON)
-
-
 async def watermark_is_closed(purgatory: Purgatory) -> None:
     high = Watermark(timer=purgatory.timer)
-    await ended(high.reach(42), high.close)
+    asyncio.get_running_loop().call_soon(high.close)
+    await high.reach(42)
+
+
+Wait = Callable[[Purgatory], Awaitable[object]]
+End = Callable[[Purgatory], object]
+GROUP = {"keys": ("group",)}
+CASES: dict[str, tuple[Wait, End, type[PurgatoryError], dict[str, object]]] = {
+    "reply expires": (
+        lambda p: reply(p, SOON),
+        id,
+        OperationExpired,
+        {"keys": (7,), "timeout": SOON},
+    ),
+    "reply is cancelled": (reply, lambda p: p.cancel_for_key(7), OperationCancelled, {"keys": (7,)}),
+    "reply is closed": (reply, Purgatory.close, PurgatoryClosed, {"keys": (7,)}),
+    "member arrives again": (member_arrives_again, id, OperationCancelled, GROUP),
+    "arrival is completed": (
+        lambda p: barrier(p).arrive("a"),
+        lambda p: p.complete_for_key("group"),
+        OperationCancelled,
+        GROUP,
+    ),
+    "arrival is cancelled": (
+        lambda p: barrier(p).arrive("a"),
+        lambda p: p.cancel_for_key("group"),
+        OperationCancelled,
+        GROUP,
+    ),
+    "barrier is closed": (lambda p: barrier(p).arrive("a"), Purgatory.close, PurgatoryClosed, GROUP),
+    "barrier loses its timer": (
+        lambda p: barrier(p).arrive("a"),
+        lambda p: p.timer.close(),
+        PurgatoryClosed,
+        GROUP,
+    ),
+    "item is kept after close": (item_is_kept_after_close, id, PurgatoryClosed, {"keys": ("jobs",)}),
+    "item is too many": (item_is_too_many, id, PurgatoryFull, {"limit": 1}),
+    "taker expires": (
+        lambda p: jobs(p).take("jobs", "more", timeout=SOON),
+        id,
+        OperationExpired,
+        {"keys": ("jobs", "more"), "timeout": SOON},
+    ),
+    "taker is completed": (
+        lambda p: jobs(p).take("jobs", "more"),
+        lambda p: p.complete_for_key("more"),
+        OperationCancelled,
+        {"keys": ("jobs", "more")},
+    ),
+    "key is too many": (key_is_too_many, id, PurgatoryFull, {"limit": 1}),
+    "retrier is closed": (retrier_is_closed, id, PurgatoryClosed, {"keys": ("key",)}),
+    "value is not reached": (
+        lambda p: Watermark(timer=p.timer).reach(42, timeout=SOON),
+        id,
+        OperationExpired,
+        {"keys": (42,), "timeout": SOON},
+    ),
+    "watermark is closed": (watermark_is_closed, id, PurgatoryClosed, {"keys": (42,)}),
+}
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("wait", "error", "data"),
-    [
-        (reply_expires, OperationExpired, {"keys": (7,), "timeout": SOON}),
-        (reply_is_cancelled, OperationCancelled, {"keys": (7,)}),
-        (reply_is_closed, PurgatoryClosed, {"keys": (7,)}),
-        (member_arrives_again, OperationCancelled, {"keys": ("group",)}),
-        (arrival_is_completed, OperationCancelled, {"keys": ("group",)}),
-        (arrival_is_cancelled, OperationCancelled, {"keys": ("group",)}),
-        (barrier_is_closed, PurgatoryClosed, {"keys": ("group",)}),
-        (barrier_loses_its_timer, PurgatoryClosed, {"keys": ("group",)}),
-        (item_is_kept_after_close, PurgatoryClosed, {"keys": ("jobs",)}),
-        (item_is_too_many, PurgatoryFull, {"limit": 1}),
-        (taker_expires, OperationExpired, {"keys": ("jobs", "more"), "timeout": SOON}),
-        (taker_is_completed, OperationCancelled, {"keys": ("jobs", "more")}),
-        (key_is_too_many, PurgatoryFull, {"limit": 1}),
-        (retrier_is_closed, PurgatoryClosed, {"keys": ("key",)}),
-        (value_is_not_reached, OperationExpired, {"keys": (42,), "timeout": SOON}),
-        (watermark_is_closed, PurgatoryClosed, {"keys": (42,)}),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else "",
-)
+@pytest.mark.parametrize(("wait", "end", "error", "data"), CASES.values(), ids=CASES)
 async def test_an_error_of_a_pattern_carries_its_data(
-    wait: Callable[[Purgatory], Coroutine[Any, Any, None]],
-    error: type[PurgatoryError],
-    data: dict[str, object],
+    wait: Wait, end: End, error: type[PurgatoryError], data: dict[str, object]
 ) -> None:
     async with Purgatory() as purgatory:
+        waiting = asyncio.ensure_future(wait(purgatory))
+        await asyncio.sleep(0)
+        end(purgatory)
         with pytest.raises(error) as raised:
-            await wait(purgatory)
+            await waiting
     assert type(raised.value) is error
     assert {name: getattr(raised.value, name) for name in data} == data

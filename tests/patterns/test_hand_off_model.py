@@ -1,15 +1,26 @@
 """The machine of `HandOff`: beside queues of items, a queue of takers, and those whose task runs in the next pass."""
 
+import gc
 from functools import partial
 from itertools import count
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from purgatory_async import OperationCancelled, OperationExpired, Purgatory, PurgatoryClosed, PurgatoryFull
+from purgatory_async import (
+    OperationCancelled,
+    OperationExpired,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryFull,
+    Timer,
+)
 from purgatory_async.patterns import HandOff
-from purgatory_async.testing import assert_clean
+from purgatory_async.testing import ManualClock, assert_clean
 from tests.patterns.stories import Reference, Story, Wait, step
+from tests.patterns.test_hand_off import takers
+from tests.patterns.waiters import let_pass
 
 KEYS = "abc"
 
@@ -197,3 +208,24 @@ class HandOffMachine(Story):
 
 def test_no_story_differs_from_the_reference(tell) -> None:
     tell(HandOffMachine)
+
+
+@pytest.mark.parametrize("end", ["cancelled", "dropped"])
+def test_when_the_program_ends_under_a_taker_its_item_is_kept(new_loop, end):
+    purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+    jobs = HandOff(purgatory)
+    loop = new_loop()
+    several = loop.run_until_complete(takers(jobs, 3, "k"))
+    jobs.put("k", "item")  # its taker is to be woken when the loop runs again
+    if end == "cancelled":
+        any(taker.cancel() for taker in several)
+        loop.run_until_complete(let_pass(5))
+    else:
+        loop.set_exception_handler(lambda *_: None)  # asyncio complains of tasks dropped
+    loop.close()
+    while several:  # dropped, each gives what it has to the next
+        several.pop(0)
+        gc.collect()
+    purgatory.close()
+    assert_clean(purgatory)
+    assert jobs.clear() == [("k", "item")]

@@ -13,13 +13,13 @@ from purgatory_async import PurgatoryFull
 from purgatory_async.patterns import Heartbeat
 from purgatory_async.testing import settle
 from tests.loop.worlds import SteppedWorld, World, reports
-from tests.patterns.diary import WORLD_NAMES, WORLDS, raising, raising_later
-from tests.patterns.links import Link, manual_link
+from tests.patterns.work import (
+    Link,
+    each_world,
+    manual_link,
+)
 
 TICK = 0.001
-
-each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
-each_kind = pytest.mark.parametrize("kind", [raising, raising_later], ids=["plain", "async"])
 
 
 # Pings.
@@ -35,30 +35,29 @@ async def test_a_silent_link_is_pinged_every_interval_until_it_is_dead(world_cla
     assert (link.heart.alive, link.timer.pending, link.timer.next_deadline) == (False, 0, None)
 
 
-def test_a_link_that_is_busy_both_ways_is_never_pinged() -> None:
-    clock, link = manual_link()
-    for _ in range(1000):
-        clock.advance(59)
-        link.heart.saw_read()
-        link.heart.saw_write()
-    assert (link.pings, link.heart.alive) == ([], True)
+LIVES = {
+    "busy both ways": ({59}, {59}, [], []),
+    "busy both ways all the time": ({1}, {1}, [], []),
+    "only writes": (set(), {1}, [60, 120], [180]),
+    "only reads": ({1}, set(), [60, 120, 180, 240, 300, 360, 420, 480, 540, 600], []),
+    "silent": (set(), set(), [60, 120], [180]),
+    "all in its seventh minute": ({400}, {400}, [60, 120], [180]),  # when it is dead for good
+}
 
 
-def test_a_link_with_only_writes_is_pinged_then_dead() -> None:
+@pytest.mark.parametrize(("reads", "writes", "pings", "deaths"), LIVES.values(), ids=LIVES)
+def test_a_link_is_pinged_in_silence_until_it_is_dead(
+    reads: set[int], writes: set[int], pings: list[float], deaths: list[float]
+) -> None:
     clock, link = manual_link()
-    for _ in range(300):
+    for second in range(1, 601):
         clock.advance(1)
-        link.heart.saw_write()
-    assert (link.pings, link.deaths) == ([60, 120], [180])
-
-
-def test_a_link_with_only_reads_is_pinged_and_lives() -> None:
-    clock, link = manual_link()
-    for _ in range(600):
-        clock.advance(1)
-        link.heart.saw_read()
-    assert link.pings == [60, 120, 180, 240, 300, 360, 420, 480, 540, 600]
-    assert link.deaths == []
+        if any(second % each == 0 for each in reads):
+            link.heart.saw_read()
+        if any(second % each == 0 for each in writes):
+            link.heart.saw_write()
+    assert (link.pings, link.deaths, link.heart.alive) == (pings, deaths, deaths == [])
+    link.heart.close()
 
 
 def test_a_link_that_answers_every_ping_lives_on() -> None:
@@ -80,15 +79,6 @@ def test_a_silent_link_is_pinged_within_four_thirds_of_interval(
     clock.advance(81)
     assert last_seen + 60 <= link.pings[0] <= last_seen + 80
     assert len(link.pings) == 1
-
-
-def test_a_ping_counts_as_a_write() -> None:
-    clock, link = manual_link()
-    clock.advance(60)
-    for _ in range(59):
-        clock.advance(1)
-        link.heart.saw_read()
-    assert link.pings == [60]
 
 
 @given(
@@ -118,16 +108,6 @@ def test_pings_come_only_for_silence_and_in_time(events: list[tuple[int, str]]) 
 
 
 # Death.
-
-
-def test_a_link_is_dead_once_and_for_all() -> None:
-    clock, link = manual_link()
-    clock.advance(180)
-    assert link.deaths == [180]
-    link.heart.saw_read()
-    link.heart.saw_write()
-    clock.advance(10_000)
-    assert (link.pings, link.deaths, link.heart.alive) == ([60, 120], [180], False)
 
 
 def test_it_has_ended_when_on_dead_runs() -> None:
@@ -171,8 +151,10 @@ def test_whatever_was_read_death_comes_in_time(interval: float, times: float, re
 
 @pytest.mark.parametrize("idle_timeout", [120, 130, 180], ids=lambda seconds: f"{seconds} s")
 @pytest.mark.asyncio
-async def test_a_hanging_send_is_not_repeated_and_delays_no_death(idle_timeout: float) -> None:
-    world, begun = SteppedWorld(), []
+async def test_a_hanging_send_is_not_repeated_and_delays_no_death(
+    idle_timeout: float, world: SteppedWorld
+) -> None:
+    begun = []
     timer = world.timer()
 
     async def hang() -> None:
@@ -187,8 +169,8 @@ async def test_a_hanging_send_is_not_repeated_and_delays_no_death(idle_timeout: 
 
 
 @pytest.mark.asyncio
-async def test_a_send_that_ended_late_runs_again_on_the_next_silence() -> None:
-    world, begun = SteppedWorld(), []
+async def test_a_send_that_ended_late_runs_again_on_the_next_silence(world: SteppedWorld) -> None:
+    begun = []
     timer = world.timer()
 
     async def send() -> None:
@@ -201,47 +183,13 @@ async def test_a_send_that_ended_late_runs_again_on_the_next_silence() -> None:
     await link.heart.aclose()
 
 
-@each_kind
-@pytest.mark.parametrize("error", [OSError, KeyError, BaseException])
 @pytest.mark.asyncio
-async def test_a_raising_send_is_reported_and_delays_no_death(
-    kind: Callable[[BaseException], Callable[[], object]], error: type[BaseException]
-) -> None:
-    world, reported, broken = SteppedWorld(), reports(), error("broken")
-    link = Link(world.timer(), send=kind(broken))
-    await world.run(1000)
-    assert [context["exception"] for context in reported] == [broken, broken]
-    assert link.deaths == [180]
-
-
-@pytest.mark.asyncio
-async def test_a_full_timer_postpones_death_to_the_next_check() -> None:
-    world, reported = SteppedWorld(), reports()
+async def test_a_full_timer_postpones_death_to_the_next_check(world: SteppedWorld) -> None:
+    reported = reports()
     link = Link(world.timer(max_pending=1), idle_timeout=130)
     await world.run(1000)
     assert [type(context["exception"]) for context in reported] == [PurgatoryFull]
     assert link.deaths == [140]
-
-
-@each_kind
-@pytest.mark.asyncio
-async def test_an_on_dead_that_raises_is_reported_and_leaves_nothing(
-    kind: Callable[[BaseException], Callable[[], object]],
-) -> None:
-    world, reported, broken = SteppedWorld(), reports(), OSError("broken")
-    link = Link(world.timer(), on_dead=kind(broken))
-    await world.run(1000)
-    assert [context["exception"] for context in reported] == [broken]
-    assert (link.heart.alive, link.timer.pending) == (False, 0)
-
-
-def test_an_interrupt_gets_through_and_the_checks_go_on() -> None:
-    clock, link = manual_link(send=raising(KeyboardInterrupt()))
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            clock.advance(60)
-    clock.advance(60)
-    assert link.deaths == [180]
 
 
 # A loop that is blocked.
@@ -250,8 +198,9 @@ def test_an_interrupt_gets_through_and_the_checks_go_on() -> None:
 @pytest.mark.parametrize("blocked", [59.5, 200, 10_000], ids=lambda seconds: f"{seconds} s")
 @pytest.mark.parametrize("idle_timeout", [120, 130, 180], ids=lambda seconds: f"{seconds} s")
 @pytest.mark.asyncio
-async def test_a_blocked_loop_does_not_kill_a_link_that_lives(blocked: float, idle_timeout: float) -> None:
-    world = SteppedWorld()
+async def test_a_blocked_loop_does_not_kill_a_link_that_lives(
+    blocked: float, idle_timeout: float, world: SteppedWorld
+) -> None:
     link = Link(world.timer(), idle_timeout=idle_timeout)
     for _ in range(20):
         # Whatever is sent is answered within 2 s; while the loop is blocked, the answers lie in the buffers.
@@ -271,8 +220,7 @@ async def test_a_blocked_loop_does_not_kill_a_link_that_lives(blocked: float, id
 
 
 @pytest.mark.asyncio
-async def test_a_silent_link_is_found_dead_after_the_loop_was_blocked() -> None:
-    world = SteppedWorld()
+async def test_a_silent_link_is_found_dead_after_the_loop_was_blocked(world: SteppedWorld) -> None:
     link = Link(world.timer())
     await world.run(65)
     world.clock.move(10_000)
@@ -281,8 +229,7 @@ async def test_a_silent_link_is_found_dead_after_the_loop_was_blocked() -> None:
 
 
 @pytest.mark.asyncio
-async def test_after_a_block_a_peer_has_whole_checks_to_be_heard() -> None:
-    world = SteppedWorld()
+async def test_after_a_block_a_peer_has_whole_checks_to_be_heard(world: SteppedWorld) -> None:
     link = Link(world.timer(), idle_timeout=120)
     await world.run(61)
     world.clock.move(78.9)  # three checks are missed: of 80, 100 and 120; the next would be a tenth from now
@@ -311,3 +258,75 @@ def test_to_see_something_costs_one_attribute_store(method: Callable[..., None])
     assert [name for name in names if name.startswith("STORE")] == ["STORE_ATTR"]
     harmless = {"RESUME", "LOAD_CONST", "LOAD_FAST", "STORE_ATTR", "RETURN_CONST", "RETURN_VALUE"}
     assert set(names) - harmless - {"LOAD_FAST_BORROW", "NOT_TAKEN"} == set()
+
+
+# Closing.
+
+
+@each_world
+@pytest.mark.asyncio
+async def test_closed_it_neither_pings_nor_dies(world_class: type[World]) -> None:
+    world = world_class()
+    link = Link(world.timer())
+    await world.run(65)
+    link.heart.close()
+    link.heart.close()
+    assert (link.timer.pending, link.timer.next_deadline) == (0, None)
+    link.heart.saw_read()
+    await world.run(1000)
+    assert (link.pings, link.deaths, link.heart.alive) == ([60], [], True)
+    await link.heart.aclose()
+
+
+def test_closed_before_the_final_check_it_does_not_die() -> None:
+    clock, link = manual_link(idle_timeout=130)
+    clock.advance(125)
+    link.heart.close()
+    assert (link.timer.pending, link.timer.next_deadline) == (0, None)
+    clock.advance(1000)
+    assert link.deaths == []
+
+
+def test_a_read_before_the_final_check_saves_it() -> None:
+    clock, link = manual_link(idle_timeout=130)
+    clock.advance(125)
+    link.heart.saw_read()
+    clock.advance(1000)
+    assert link.deaths == [270]  # the check at 140 s saw it
+
+
+@pytest.mark.asyncio
+async def test_aclose_in_on_dead_cancels_a_hanging_ping_but_not_itself(world: SteppedWorld) -> None:
+    events = []
+
+    async def hang() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            events.append("the ping was cancelled")
+
+    async def on_dead() -> None:
+        await link.heart.aclose()
+        await asyncio.sleep(0)
+        events.append("the link was closed")
+
+    link = Link(world.timer(), send=hang, on_dead=on_dead)
+    await world.run(1000)
+    assert events == ["the ping was cancelled", "the link was closed"]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+# What it sees, keeps and shows.
+
+
+def test_its_repr_shows_its_state_and_its_silence() -> None:
+    clock, link = manual_link(idle_timeout=130)
+    clock.advance(30)
+    link.heart.saw_write()
+    clock.advance(10)
+    assert repr(link.heart) == "<Heartbeat alive unread=2 unwritten=0 of 6.5 checks>"
+    link.heart.close()
+    assert repr(link.heart) == "<Heartbeat closed unread=2 unwritten=0 of 6.5 checks>"
+    clock, link = manual_link()
+    clock.advance(1000)
+    assert repr(link.heart) == "<Heartbeat dead unread=9 unwritten=3 of 9 checks>"

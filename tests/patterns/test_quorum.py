@@ -1,13 +1,16 @@
 """The quorum: enough distinct voters have spoken, or the time is up and it is seen who has."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
 from purgatory_async.patterns import Quorum
-from purgatory_async.testing import ManualClock, assert_clean
+from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
 from tests.core.recording import Recorded
+from tests.patterns.waiters import after, awaiting, each_way, ends, waiting
 
 BROKERS = ("leader", "first", "second")
 
@@ -42,19 +45,6 @@ def test_voters_that_are_equal_are_one_voter(purgatory):
     quorum = watched(purgatory, Quorum(2))
     assert [quorum.vote(voter) for voter in (1, 1.0, True)] == [True, False, False]
     quorum.cancel()
-
-
-def test_a_quorum_of_one_completes_with_the_first_vote(purgatory):
-    quorum = watched(purgatory, Quorum(1))
-    assert quorum.vote("anybody")
-    assert quorum.result == {"anybody"}
-
-
-def test_all_may_be_needed(purgatory):
-    quorum = watched(purgatory, Quorum(3, of=BROKERS))
-    assert [quorum.vote(broker) for broker in BROKERS] == [True] * 3
-    assert quorum.result == set(BROKERS)
-    assert quorum.missing == frozenset()
 
 
 def test_votes_and_missing_tell_who_has_voted_and_who_has_not(purgatory):
@@ -152,15 +142,6 @@ def test_votes_from_before_it_is_watched_count(purgatory):
     assert quorum.result == {"leader", "first"}
 
 
-def test_with_enough_earlier_votes_it_completes_when_watched(purgatory):
-    quorum: Quorum[str] = Quorum(2, of=BROKERS)
-    for broker in BROKERS:
-        assert quorum.vote(broker)
-    assert quorum.outcome is None
-    assert purgatory.try_complete_else_watch(quorum, ["orders-0"]) is True
-    assert quorum.result == set(BROKERS)
-
-
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
@@ -195,17 +176,6 @@ def test_when_the_time_is_up_its_result_is_who_has_voted(voters, purgatory, manu
     assert quorum.outcome is Outcome.EXPIRED
     assert quorum.result == set(voters)
     assert quorum.missing == set(BROKERS) - set(voters)
-
-
-def test_its_timeout_starts_when_it_is_watched(purgatory, manual_clock):
-    quorum: Quorum[str] = Quorum(2, timeout=30)
-    quorum.vote("leader")
-    manual_clock.advance(100)
-    watched(purgatory, quorum)
-    manual_clock.advance(29.999)
-    assert quorum.outcome is None
-    manual_clock.advance(0.001)
-    assert quorum.outcome is Outcome.EXPIRED
 
 
 def test_a_vote_counts_before_the_deadline_and_not_after(purgatory, manual_clock):
@@ -283,3 +253,49 @@ def test_of_two_quorums_a_hook_of_one_may_vote_in_the_other(purgatory):
     inner.vote("a")
     inner.vote("b")
     assert outer.result == {"inner with 2"}
+
+
+@pytest.mark.asyncio
+@each_way
+@pytest.mark.parametrize("race", ["cancel_before", "cancel_after"])
+@pytest.mark.parametrize("others", [0, 2])
+async def test_cancelled_beside_the_last_vote_only_that_task_ends(others, race, way, purgatory):
+    quorum = watched(purgatory, Quorum(2, timeout=5))
+    cancelled = await waiting(awaiting(quorum), way=way)
+    rest = await waiting(*[awaiting(quorum) for _ in range(others)])
+    quorum.vote("first")
+    getattr(cancelled[0], race)(lambda: quorum.vote("leader"))
+    reached = race == "cancel_before" or way.reached_late
+    assert await ends(cancelled) == ["cancelled" if reached else Outcome.COMPLETED]
+    assert await ends(rest) == [Outcome.COMPLETED] * others
+    assert (quorum.outcome, quorum.result) == (Outcome.COMPLETED, {"first", "leader"})
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("event", ["the last vote", "the deadline"])
+@pytest.mark.parametrize("passes", [1, 2, 3, 8])
+async def test_a_cancelled_awaiter_disturbs_neither_quorum_nor_others(event, passes):
+    runs: list[tuple[Purgatory, Quorum[str], asyncio.Task[Outcome]]] = []
+
+    async def scenario() -> None:
+        clock = ManualClock()
+        purgatory = Purgatory(timer=Timer(clock=clock))
+        quorum = watched(purgatory, Quorum(2, of=BROKERS, timeout=5))
+        quorum.vote("leader")
+        runs.append((purgatory, quorum, asyncio.create_task(awaiting(quorum))))
+        after(passes, lambda: quorum.vote("first") if event == "the last vote" else clock.advance(5))
+        await quorum
+
+    points = await cancel_sweep(scenario)
+    assert points >= 1
+    await settle()
+    assert len(runs) == 1 + 2 * points  # the one cancelled before its first step has none
+    expected = (
+        (Outcome.COMPLETED, {"leader", "first"})
+        if event == "the last vote"
+        else (Outcome.EXPIRED, {"leader"})
+    )
+    for purgatory, quorum, other in runs:
+        assert (quorum.outcome, quorum.result) == expected
+        assert await other is expected[0]
+        assert_clean(purgatory)

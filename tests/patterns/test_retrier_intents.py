@@ -1,4 +1,4 @@
-"""The latest intent for a key counts: replacing it, cancelling it, and how many there may be."""
+"""The latest intent for a key counts: replacing, cancelling and closing it, how many there may be, what is kept."""
 
 import asyncio
 import contextvars
@@ -6,13 +6,18 @@ import weakref
 
 import pytest
 
-from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer
+from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.patterns import Retrier
 from purgatory_async.testing import ManualClock, settle
 from tests.loop.worlds import SteppedWorld, reports
-from tests.patterns.calls import Call
-from tests.patterns.desk import Desk
-from tests.patterns.diary import by_reference_counts_alone
+from tests.patterns.work import (
+    Attempts,
+    RetrierOnClock,
+    by_reference_counts_alone,
+)
+
+pytestmark = pytest.mark.asyncio
+
 
 who = contextvars.ContextVar("who", default="unset")
 
@@ -20,54 +25,47 @@ who = contextvars.ContextVar("who", default="unset")
 # Replacing.
 
 
-@pytest.mark.asyncio
-async def test_a_newer_intent_replaces_a_waiting_one_and_its_delay() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    register = desk.call()
+async def test_a_newer_intent_replaces_a_waiting_one_and_its_delay(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    register = on_clock.submit()
     await world.run(4)
-    unregister = desk.call(0)
-    assert (desk.retrier.pending, desk.timer.pending) == (1, 1)
+    unregister = on_clock.submit(0)
+    assert (on_clock.retrier.pending, on_clock.timer.pending) == (1, 1)
     await world.run(1000)
-    assert (register.begun, unregister.begun, desk.given_up) == ([], [9], [])
+    assert (register.begun, unregister.begun, on_clock.given_up) == ([], [9], [])
 
 
-@pytest.mark.asyncio
-async def test_a_newer_intent_has_all_its_attempts_and_its_first_delay() -> None:
-    world = SteppedWorld()
-    desk = Desk(world, delay=1, backoff=3)
-    register = desk.call()
+async def test_a_newer_intent_has_all_its_attempts_and_its_first_delay(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world, delay=1, backoff=3)
+    register = on_clock.submit()
     await world.run(6)
     assert register.begun == [1, 4]
-    unregister = desk.call()
+    unregister = on_clock.submit()
     await world.run(1000)
     assert (register.begun, unregister.begun) == ([1, 4], [7, 10, 19])
-    assert desk.given_up == [("key", unregister.errors[-1])]
+    assert on_clock.given_up == [("key", unregister.errors[-1])]
 
 
 @pytest.mark.parametrize("failures", [None, 0], ids=["it fails", "it succeeds"])
-@pytest.mark.asyncio
 async def test_an_intent_replaced_during_its_attempt_is_not_retried(
-    failures: int | None,
+    failures: int | None, world: SteppedWorld
 ) -> None:
-    world, reported = SteppedWorld(), reports()
-    desk = Desk(world, attempts=1)
-    register = desk.call(failures, takes=2, line=(line := []))
+    reported = reports()
+    on_clock = RetrierOnClock(world, attempts=1)
+    register = on_clock.submit(failures, takes=2, line=(line := []))
     await world.run(6)
-    unregister = desk.call(0, takes=2, line=line)
+    unregister = on_clock.submit(0, takes=2, line=line)
     await world.run(1000)
     assert (register.begun, register.ended, register.cancelled) == ([5], [7], 0)
     assert (unregister.begun, unregister.succeeded) == ([11], 1)
-    assert (desk.given_up, reported, desk.retrier.pending) == ([], [], 0)
+    assert (on_clock.given_up, reported, on_clock.retrier.pending) == ([], [], 0)
 
 
-@pytest.mark.asyncio
-async def test_an_intent_due_during_an_attempt_starts_right_after_it() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    register = desk.call(takes=20, line=(line := []))
+async def test_an_intent_due_during_an_attempt_starts_right_after_it(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    register = on_clock.submit(takes=20, line=(line := []))
     await world.run(6)
-    unregister = desk.call(1, takes=2, line=line)
+    unregister = on_clock.submit(1, takes=2, line=line)
     await world.run(1000)
     assert (register.begun, register.ended) == ([5], [25])
     # It was due at 11; the next attempt is due a delay after that, which has passed, so after the end.
@@ -76,44 +74,39 @@ async def test_an_intent_due_during_an_attempt_starts_right_after_it() -> None:
     assert unregister.succeeded == 1
 
 
-@pytest.mark.asyncio
-async def test_of_several_due_during_an_attempt_only_the_last_runs() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    first = desk.call(takes=30, line=(line := []))
+async def test_of_several_due_during_an_attempt_only_the_last_runs(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    first = on_clock.submit(takes=30, line=(line := []))
     await world.run(6)
-    second = desk.call(0, line=line)
+    second = on_clock.submit(0, line=line)
     await world.run(6)
-    third = desk.call(0, line=line)
+    third = on_clock.submit(0, line=line)
     await world.run(14)
-    fourth = desk.call(0, line=line)
+    fourth = on_clock.submit(0, line=line)
     await world.run(1000)
     assert (first.begun, second.begun, third.begun, fourth.begun) == ([5], [], [], [35])
-    assert desk.retrier.pending == 0
+    assert on_clock.retrier.pending == 0
 
 
-@pytest.mark.asyncio
-async def test_an_intent_submitted_inside_an_attempt_takes_its_place() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    second = Call(desk.timer, 0)
+async def test_an_intent_submitted_inside_an_attempt_takes_its_place(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    second = Attempts(on_clock.timer, 0)
 
     async def attempt() -> None:
-        desk.retrier.submit("key", second.attempt)
+        on_clock.retrier.submit("key", second.attempt)
         await asyncio.sleep(0)
         raise OSError("broken")
 
-    desk.retrier.submit("key", attempt)
+    on_clock.retrier.submit("key", attempt)
     await world.run(1000)
-    assert (second.begun, desk.given_up, desk.retrier.pending) == ([10], [], 0)
+    assert (second.begun, on_clock.given_up, on_clock.retrier.pending) == ([10], [], 0)
 
 
-@pytest.mark.asyncio
 async def test_an_attempt_that_moves_the_clock_is_not_overlapped() -> None:
     clock = ManualClock()
     retrier = Retrier[str](timer := Timer(clock=clock))
     line: list[str] = []
-    second = Call(timer, 0, line=line)
+    second = Attempts(timer, 0, line=line)
 
     async def attempt() -> None:
         line.append("busy")
@@ -128,34 +121,22 @@ async def test_an_attempt_that_moves_the_clock_is_not_overlapped() -> None:
     assert (second.succeeded, retrier.pending) == (1, 0)
 
 
-@pytest.mark.asyncio
-async def test_attempts_for_different_keys_do_not_wait_for_one_another() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    calls = [Call(desk.timer, 0, takes=50) for _ in range(10)]
-    for number, call in enumerate(calls):
-        desk.retrier.submit(number, call.attempt)
-    await world.run(1000)
-    assert [call.begun for call in calls] == [[5]] * 10
-
-
-@pytest.mark.asyncio
-async def test_an_intent_delayed_by_an_attempt_keeps_its_context() -> None:
-    world, seen = SteppedWorld(), []
-    desk = Desk(world)
+async def test_an_intent_delayed_by_an_attempt_keeps_its_context(world: SteppedWorld) -> None:
+    seen = []
+    on_clock = RetrierOnClock(world)
 
     async def first() -> None:
-        await desk.timer.sleep(30)
+        await on_clock.timer.sleep(30)
         seen.append(who.get())
 
     async def second() -> None:
         seen.append(who.get())
 
     who.set("the first")
-    desk.retrier.submit("key", first)
+    on_clock.retrier.submit("key", first)
     await world.run(6)
     who.set("the second")
-    desk.retrier.submit("key", second)
+    on_clock.retrier.submit("key", second)
     await world.run(1000)
     assert seen == ["the first", "the second"]
 
@@ -163,55 +144,47 @@ async def test_an_intent_delayed_by_an_attempt_keeps_its_context() -> None:
 # How many.
 
 
-@pytest.mark.asyncio
-async def test_when_full_only_a_new_key_is_refused() -> None:
-    world = SteppedWorld()
-    desk = Desk(world, max_pending=2)
-    old, new, other = Call(desk.timer, 0), Call(desk.timer, 0), Call(desk.timer, 0)
-    desk.retrier.submit("a", old.attempt)
-    desk.retrier.submit("b", other.attempt)
+async def test_when_full_only_a_new_key_is_refused(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world, max_pending=2)
+    old, new, other = Attempts(on_clock.timer, 0), Attempts(on_clock.timer, 0), Attempts(on_clock.timer, 0)
+    on_clock.retrier.submit("a", old.attempt)
+    on_clock.retrier.submit("b", other.attempt)
     with pytest.raises(PurgatoryFull, match="max_pending is 2"):
-        desk.retrier.submit("c", other.attempt)
-    assert (desk.retrier.pending, desk.timer.pending) == (2, 2)
-    desk.retrier.submit("a", new.attempt)
-    assert (desk.retrier.pending, desk.timer.pending) == (2, 2)
+        on_clock.retrier.submit("c", other.attempt)
+    assert (on_clock.retrier.pending, on_clock.timer.pending) == (2, 2)
+    on_clock.retrier.submit("a", new.attempt)
+    assert (on_clock.retrier.pending, on_clock.timer.pending) == (2, 2)
     await world.run(1000)
     assert (old.begun, new.begun, other.begun) == ([], [5], [5])
 
 
 @pytest.mark.parametrize("end", ["success", "giving up", "cancel"])
-@pytest.mark.asyncio
-async def test_what_has_ended_makes_room(end: str) -> None:
-    world = SteppedWorld()
-    desk = Desk(world, max_pending=1, attempts=1)
-    desk.call(0 if end == "success" else None)
+async def test_what_has_ended_makes_room(end: str, world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world, max_pending=1, attempts=1)
+    on_clock.submit(0 if end == "success" else None)
     if end == "cancel":
-        desk.retrier.cancel("key")
+        on_clock.retrier.cancel("key")
     else:
         await world.run(5)
-    desk.retrier.submit("other", Call(desk.timer).attempt)
-    assert desk.retrier.pending == 1
-    desk.retrier.cancel("other")
+    on_clock.retrier.submit("other", Attempts(on_clock.timer).attempt)
+    assert on_clock.retrier.pending == 1
+    on_clock.retrier.cancel("other")
 
 
-@pytest.mark.asyncio
-async def test_what_is_being_attempted_still_takes_its_place() -> None:
-    world = SteppedWorld()
-    desk = Desk(world, max_pending=1)
-    desk.call(takes=100)
+async def test_what_is_being_attempted_still_takes_its_place(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world, max_pending=1)
+    on_clock.submit(takes=100)
     await world.run(6)
-    assert desk.retrier.pending == 1
+    assert on_clock.retrier.pending == 1
     with pytest.raises(PurgatoryFull):
-        desk.retrier.submit("other", Call(desk.timer).attempt)
-    await desk.retrier.aclose()
+        on_clock.retrier.submit("other", Attempts(on_clock.timer).attempt)
+    await on_clock.retrier.aclose()
 
 
-@pytest.mark.asyncio
-async def test_when_the_timer_is_full_the_former_intent_stands() -> None:
-    world = SteppedWorld()
+async def test_when_the_timer_is_full_the_former_intent_stands(world: SteppedWorld) -> None:
     timer = world.timer(max_pending=1)
     retrier = Retrier[str](timer)
-    old, new = Call(timer, 0), Call(timer, 0)
+    old, new = Attempts(timer, 0), Attempts(timer, 0)
     retrier.submit("key", old.attempt)
     with pytest.raises(PurgatoryFull):
         retrier.submit("key", new.attempt)
@@ -219,123 +192,93 @@ async def test_when_the_timer_is_full_the_former_intent_stands() -> None:
     assert (old.succeeded, new.begun) == (1, [])
 
 
-def test_submitting_needs_a_loop_unless_the_clock_does_not() -> None:
-    with pytest.raises(PurgatoryError, match="running event loop"):
-        Retrier[str](Timer()).submit("key", Call(Timer()).attempt)
-
-
-@pytest.mark.asyncio
-async def test_when_it_is_closed_nothing_is_taken() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    await desk.retrier.aclose()
-    with pytest.raises(PurgatoryClosed, match="'key'"):
-        desk.call()
-    assert (desk.retrier.pending, desk.timer.pending) == (0, 0)
-
-
-@pytest.mark.asyncio
-async def test_when_its_timer_is_closed_nothing_is_taken() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    desk.timer.close()
+async def test_when_its_timer_is_closed_nothing_is_taken(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    on_clock.timer.close()
     with pytest.raises(PurgatoryClosed):
-        desk.call()
-    assert desk.retrier.pending == 0
+        on_clock.submit()
+    assert on_clock.retrier.pending == 0
 
 
 # Cancelling.
 
 
-@pytest.mark.asyncio
-async def test_cancelled_before_an_attempt_it_is_dropped_at_once() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    call = desk.call()
-    assert desk.retrier.cancel("key") is True
-    assert (desk.retrier.pending, desk.timer.pending, desk.timer.next_deadline) == (0, 0, None)
-    assert desk.retrier.cancel("key") is False
+async def test_cancelled_before_an_attempt_it_is_dropped_at_once(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    call = on_clock.submit()
+    assert on_clock.retrier.cancel("key") is True
+    assert (on_clock.retrier.pending, on_clock.timer.pending, on_clock.timer.next_deadline) == (0, 0, None)
+    assert on_clock.retrier.cancel("key") is False
     await world.run(1000)
-    assert (call.begun, desk.given_up) == ([], [])
+    assert (call.begun, on_clock.given_up) == ([], [])
 
 
-@pytest.mark.asyncio
-async def test_cancelling_an_intent_cancels_its_attempt_and_retries() -> None:
-    world, reported = SteppedWorld(), reports()
-    desk = Desk(world, attempts=1)
-    call = desk.call(takes=10)
+async def test_cancelling_an_intent_cancels_its_attempt_and_retries(world: SteppedWorld) -> None:
+    reported = reports()
+    on_clock = RetrierOnClock(world, attempts=1)
+    call = on_clock.submit(takes=10)
     await world.run(6)
-    assert desk.retrier.cancel("key") is True
-    assert desk.retrier.pending == 0
+    assert on_clock.retrier.cancel("key") is True
+    assert on_clock.retrier.pending == 0
     await world.run(1000)
-    assert (call.begun, call.cancelled, desk.given_up, reported) == ([5], 1, [], [])
-    assert desk.timer.pending == 0
+    assert (call.begun, call.cancelled, on_clock.given_up, reported) == ([5], 1, [], [])
+    assert on_clock.timer.pending == 0
 
 
-@pytest.mark.asyncio
-async def test_an_attempt_that_cancels_itself_goes_on_without_retries() -> None:
-    world, ended, answers = SteppedWorld(), [], []
-    desk = Desk(world)
+async def test_an_attempt_that_cancels_itself_goes_on_without_retries(world: SteppedWorld) -> None:
+    ended, answers = [], []
+    on_clock = RetrierOnClock(world)
 
     async def attempt() -> None:
-        answers.append(desk.retrier.cancel("key"))
+        answers.append(on_clock.retrier.cancel("key"))
         await asyncio.sleep(0)
-        answers.append(desk.retrier.cancel("key"))
-        ended.append(desk.timer.time())
+        answers.append(on_clock.retrier.cancel("key"))
+        ended.append(on_clock.timer.time())
         raise OSError("broken")
 
-    desk.retrier.submit("key", attempt)
+    on_clock.retrier.submit("key", attempt)
     await world.run(1000)
-    assert (ended, answers, desk.given_up) == ([5], [True, False], [])
+    assert (ended, answers, on_clock.given_up) == ([5], [True, False], [])
 
 
-@pytest.mark.asyncio
-async def test_resubmitted_after_cancel_it_waits_for_the_old_attempt() -> None:
-    world, line = SteppedWorld(), []
-    desk = Desk(world)
+async def test_resubmitted_after_cancel_it_waits_for_the_old_attempt(world: SteppedWorld) -> None:
+    line = []
+    on_clock = RetrierOnClock(world)
 
     async def slow_to_end() -> None:
         line.append("busy")
         try:
-            await desk.timer.sleep(100)
+            await on_clock.timer.sleep(100)
         finally:
-            await desk.timer.sleep(20)
+            await on_clock.timer.sleep(20)
             line.pop()
 
-    desk.retrier.submit("key", slow_to_end)
+    on_clock.retrier.submit("key", slow_to_end)
     await world.run(6)
-    desk.retrier.cancel("key")
-    call = desk.call(0, line=line)
+    on_clock.retrier.cancel("key")
+    call = on_clock.submit(0, line=line)
     await world.run(1000)
     assert (call.begun, call.succeeded) == ([26], 1)
-
-
-@pytest.mark.asyncio
-async def test_cancelling_an_unknown_intent_returns_false() -> None:
-    desk = Desk(SteppedWorld())
-    assert desk.retrier.cancel("key") is False
 
 
 # What it keeps.
 
 
 @pytest.mark.parametrize("end", ["success", "giving up", "cancel", "replaced", "aclose"])
-@pytest.mark.asyncio
-async def test_what_has_ended_is_freed_at_once(end: str) -> None:
-    world = SteppedWorld()
-    desk = Desk(world, attempts=1, on_give_up=lambda *_: None)
-    desk.call(0)
+async def test_what_has_ended_is_freed_at_once(end: str, world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world, attempts=1, on_give_up=lambda *_: None)
+    on_clock.submit(0)
     await world.run(5)  # what is made once
 
-    async def submit() -> "weakref.ref[Call]":
+    async def submit() -> "weakref.ref[Attempts]":
         # What an eager task raises in its first step, asyncio keeps in a cycle of its own; so it takes a while.
-        call = desk.call(0 if end == "success" else None, takes=1)
+        call = on_clock.submit(0 if end == "success" else None, takes=1)
         if end == "cancel":
-            desk.retrier.cancel("key")
+            on_clock.retrier.cancel("key")
         elif end == "replaced":
-            desk.call(0)
+            on_clock.submit(0)
         elif end == "aclose":
-            await desk.retrier.aclose()
+            await on_clock.retrier.aclose()
         await world.run(6)
         call.errors.clear()  # tracebacks lead back to it
         return weakref.ref(call)
@@ -346,27 +289,178 @@ async def test_what_has_ended_is_freed_at_once(end: str) -> None:
         assert freed() is None
 
 
-class WatchedError(Exception):
-    """One whose end can be seen."""
+async def test_cancel_also_stops_a_superseded_attempt(world: SteppedWorld) -> None:
+    reported = reports()
+    on_clock = RetrierOnClock(world)
+    former = on_clock.submit(takes=10)
+    on_clock.retrier.submit("other", (other := Attempts(on_clock.timer, 0, takes=10)).attempt)
+    await world.run(6)
+    newer = on_clock.submit()
+    assert on_clock.retrier.cancel("key") is True
+    await world.run(1000)
+    assert (former.ended, former.cancelled, newer.begun) == ([6], 1, [])
+    assert (other.succeeded, on_clock.given_up, reported, on_clock.timer.pending) == (1, [], [], 0)
 
 
-@pytest.mark.asyncio
-async def test_a_failure_is_not_kept_until_the_next_attempt() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    freed: list[weakref.ref[object]] = []
+async def test_cancel_spares_a_superseded_attempt_that_calls_it(world: SteppedWorld) -> None:
+    ended = []
+    on_clock = RetrierOnClock(world)
 
     async def attempt() -> None:
+        newer = on_clock.submit()
+        assert on_clock.retrier.cancel("key") is True
         await asyncio.sleep(0)
-        error = WatchedError("broken")
-        freed.append(weakref.ref(error))
-        try:
-            raise error
-        finally:
-            del error
+        ended.append(newer.begun)
 
-    desk.retrier.submit("key", attempt)
-    with by_reference_counts_alone():
-        await world.run(6)
-        assert freed[0]() is None
-    desk.retrier.cancel("key")
+    on_clock.retrier.submit("key", attempt)
+    await world.run(1000)
+    assert ended == [[]]
+
+
+async def test_a_second_cancel_leaves_an_attempt_to_clean_up(world: SteppedWorld) -> None:
+    cleaned = []
+    on_clock = RetrierOnClock(world)
+
+    async def attempt() -> None:
+        try:
+            await on_clock.timer.sleep(100)
+        finally:
+            await on_clock.timer.sleep(20)
+            cleaned.append(on_clock.timer.time())
+
+    on_clock.retrier.submit("key", attempt)
+    await world.run(6)
+    assert on_clock.retrier.cancel("key") is True
+    newer = on_clock.submit()
+    await world.run(1)
+    assert on_clock.retrier.cancel("key") is True
+    await world.run(1000)
+    assert (cleaned, newer.begun) == ([26], [])
+
+
+async def test_closing_returns_what_waits_and_leaves_nothing(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    calls = {key: Attempts(on_clock.timer) for key in "abc"}
+    for key, call in calls.items():
+        on_clock.retrier.submit(key, call.attempt)
+    undone = await on_clock.retrier.aclose()
+    assert undone == {key: call.attempt for key, call in calls.items()}
+    assert (on_clock.retrier.pending, on_clock.timer.pending, on_clock.timer.next_deadline) == (0, 0, None)
+    await world.run(1000)
+    assert [call.begun for call in calls.values()] == [[], [], []]
+    assert on_clock.given_up == []
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_closing_cancels_an_attempt_and_returns_its_intent(attempts: int, world: SteppedWorld) -> None:
+    reported, ended = reports(), []
+    on_clock = RetrierOnClock(world, attempts=attempts)
+
+    async def attempt() -> None:
+        try:
+            await on_clock.timer.sleep(100)
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            ended.append(on_clock.timer.time())
+
+    on_clock.retrier.submit("key", attempt)
+    waiting = Attempts(on_clock.timer)
+    await world.run(4)
+    on_clock.retrier.submit("other", waiting.attempt)
+    await world.run(2)
+    assert await on_clock.retrier.aclose() == {"key": attempt, "other": waiting.attempt}
+    assert (ended, on_clock.given_up, reported, on_clock.timer.pending) == ([6], [], [], 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_an_attempt_failing_from_close_is_returned_not_given_up(
+    attempts: int, world: SteppedWorld
+) -> None:
+    on_clock = RetrierOnClock(world, attempts=attempts)
+
+    async def attempt() -> None:
+        try:
+            await on_clock.timer.sleep(100)
+        except asyncio.CancelledError:
+            raise ConnectionError("closed") from None
+
+    on_clock.retrier.submit("key", attempt)
+    await world.run(6)
+    assert await on_clock.retrier.aclose() == {"key": attempt}
+    assert (on_clock.given_up, on_clock.timer.pending) == ([], 0)
+
+
+async def test_the_newer_intent_of_a_resubmitted_key_is_returned(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    former = on_clock.submit(takes=100)
+    await world.run(6)
+    waiting = on_clock.submit()
+    await world.run(6)  # it has fallen due
+    assert await on_clock.retrier.aclose() == {"key": waiting.attempt}
+    await world.run(1000)
+    assert (former.cancelled, waiting.begun) == (1, [])
+
+
+async def test_closed_inside_an_attempt_it_goes_on_and_is_returned(world: SteppedWorld) -> None:
+    undone, ended = {}, []
+    on_clock = RetrierOnClock(world)
+    other = Attempts(on_clock.timer, takes=100)
+
+    async def attempt() -> None:
+        undone.update(await on_clock.retrier.aclose())
+        await asyncio.sleep(0)
+        ended.append(on_clock.timer.time())
+        raise OSError("broken")
+
+    on_clock.retrier.submit("other", other.attempt)
+    on_clock.retrier.submit("key", attempt)
+    await world.run(1000)
+    assert undone == {"key": attempt, "other": other.attempt}
+    assert (ended, on_clock.given_up, on_clock.timer.pending, on_clock.retrier.pending) == ([5], [], 0, 0)
+    assert other.cancelled == len(other.begun)
+
+
+async def test_it_stops_with_its_timer_and_aclose_returns_the_rest(world: SteppedWorld) -> None:
+    reported = reports()
+    on_clock = RetrierOnClock(world)
+    waiting, release = on_clock.submit(), asyncio.Event()
+
+    async def attempt() -> None:
+        await release.wait()
+        raise OSError("broken")
+
+    on_clock.retrier.submit("other", attempt)
+    await world.run(6)
+    assert len(waiting.begun) == 1
+    on_clock.timer.close()
+    release.set()
+    await world.run(1000)
+    assert (len(waiting.begun), on_clock.given_up, reported) == (1, [], [])
+    assert on_clock.retrier.pending == 2
+    assert await on_clock.retrier.aclose() == {"key": waiting.attempt, "other": attempt}
+
+
+async def test_an_attempt_that_closes_the_timer_can_still_succeed(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+
+    async def attempt() -> None:
+        on_clock.timer.close()
+
+    on_clock.retrier.submit("key", attempt)
+    await world.run(5)
+    assert (on_clock.retrier.pending, await on_clock.retrier.aclose()) == (0, {})
+
+
+# What it sees and shows.
+
+
+async def test_its_repr_tells_the_delay_and_how_much_there_is_to_do(world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world)
+    on_clock.submit(takes=2)
+    assert repr(on_clock.retrier) == "<Retrier every 5.0 s pending=1 running=0>"
+    await world.run(6)
+    assert repr(on_clock.retrier) == "<Retrier every 5.0 s pending=1 running=1>"
+    await on_clock.retrier.aclose()
+    assert repr(on_clock.retrier) == "<Retrier every 5.0 s pending=0 running=0>"

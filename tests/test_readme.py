@@ -90,11 +90,24 @@ def test_the_first_block_starts_the_demo_the_second_checks() -> None:
     assert shell[:2] == [START, CHECK]
 
 
-def test_the_readme_shows_the_four_ways_in() -> None:
-    python = [block.text for block in fenced_blocks(README) if block.language == "python"]
-    assert len(python) >= 4
-    for shown in (".wait(", "DelayedOperation", "purgatory.run(", "starlette", "def test_"):
-        assert shown in "\n".join(python)
+def test_the_readme_begins_with_needs_and_is_short() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 200
+    wait, *_ = fenced_blocks(README)
+    assert (".wait(" in wait.text, wait.line < 20) == (True, True)
+    rows = [line for line in lines[: wait.line] if line.startswith("| ")]
+    assert rows[0] == "| I want to | use | page |"
+    assert len(rows) >= 6
+
+
+def test_the_pages_show_each_way_in() -> None:
+    for page, ways in {
+        "README.md": (".wait(", "starlette_poll", "def test_", "kafka_broker"),
+        "purgatory_async/patterns/README.md": ("DelayedOperation", "purgatory.run("),
+        "purgatory_async/cluster/README.md": ("Cluster(", "starlette_poll"),
+    }.items():
+        shown = "\n".join(block.text for block in fenced_blocks(PAGES[page]) if block.language == "python")
+        assert [way for way in ways if way not in shown] == []
 
 
 def test_every_page_of_a_folder_is_among_those_tested() -> None:
@@ -201,8 +214,9 @@ async def test_a_long_poll_answers_what_came_before_it(code: str, report: object
 
 @pytest.fixture
 def two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The names of the README's program for several workers, as two of them have it."""
-    code = next(block.text for block in fenced_blocks(README) if "Cluster(" in block.text)
+    """The names of the cluster page's program for several workers, as two of them have it."""
+    page = fenced_blocks(PAGES["purgatory_async/cluster/README.md"])
+    code = next(block.text for block in page if "starlette_poll" in block.text)
     skip_without_its_imports(code)
     pytest.importorskip("httpx")
     monkeypatch.chdir(tmp_path)

@@ -25,7 +25,7 @@ class Point:
         case: Of `CASES`.
         rate: Requests offered per second, on average.
         requests: How many.
-        collector: ``default``: CPython's thresholds; ``recipe``: those that the README recommends.
+        collector: ``default``: CPython's thresholds; ``recipe``: those that bench/README.md recommends.
         wheel_size: Of the designs that have a wheel; 0 for each one's own.
         pure: Without the library's compiled core.
         timeout_ms: Of every request.

@@ -1,4 +1,4 @@
-"""What an operation costs compiled, pure and by hand: the table of the README, as it is printed there."""
+"""What an operation costs compiled, pure and by hand: the table of bench/README.md, as it is printed there."""
 
 import json
 import subprocess
@@ -127,7 +127,7 @@ SECTION = Section(
         "Processor time and resident memory of one, in fresh processes, the builds in turns; medians. By hand: the "
         "loop's call_later, with operations in a dict by key, or with a future in a task. A wait and an awaited "
         "operation are a new task each, less a task on a bare future. Memory: with timeouts spread over an hour; by "
-        "hand, a future and a timer of the loop's for each key. The rows are the README's."
+        "hand, a future and a timer of the loop's for each key. The rows are those of bench/README.md."
     ),
     lines=lines,
     heading="| | loop | compiled | pure | by hand |\n|---|---|---|---|---|",

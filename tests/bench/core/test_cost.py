@@ -1,4 +1,4 @@
-"""The README's table of cost: a row for each subject, less its floor, as Markdown."""
+"""The page's table of cost: a row for each subject, less its floor, as Markdown."""
 
 from bench.core.sections.cost import SECTION, SUBJECTS, Cost, table
 
@@ -29,7 +29,7 @@ def test_without_the_compiled_core_its_column_is_empty():
     assert row.count("|") == SECTION.heading.partition("\n")[0].count("|")
 
 
-def test_thousands_are_set_apart_as_in_the_readme():
+def test_thousands_are_set_apart_as_on_the_page():
     assert "| 12 345 | 1 |" in str(
         Cost(name="a", loop="asyncio", unit="ns", compiled=None, pure=12_345.0, by_hand=1.0)
     )

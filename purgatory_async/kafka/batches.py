@@ -106,7 +106,7 @@ class Batch(NamedTuple):
 
     @property
     def greatest_time(self) -> int:
-        """The greatest timestamp, as far as the header tells; see `has_sure_time`."""
+        """The greatest timestamp, as far as the header shows; see `has_sure_time`."""
         return self.max_timestamp if self.has_append_time else max(self.base_timestamp, self.max_timestamp)
 
     @property

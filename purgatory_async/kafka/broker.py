@@ -31,7 +31,7 @@ class Broker:
     No security, no transactions, and everything is lost when it closes.
 
     Args:
-        host: The address to listen on, which clients are told too.
+        host: The address to listen on, which clients get, too.
         port: 0 for a free one.
         id: Its number in the cluster.
         advertised_host: Told to clients instead of ``host``, as for a broker on all interfaces.

@@ -1,4 +1,4 @@
-"""What changes topics: only the broker that is the controller may, and it tells the others.
+"""What changes topics: only the broker that is the controller may, and it publishes the change.
 
 Kafka's controller. A broker that is not refuses, with not_controller; clients ask another one then.
 """
@@ -21,7 +21,7 @@ class Controller:
 
     Args:
         topics: Those of this broker.
-        cluster: Who the controller is, and where the others are told.
+        cluster: Who the controller is, and where the others are metadata.
         drop: Deletes a topic and all that belongs to it here.
     """
 
@@ -41,14 +41,14 @@ class Controller:
         placement: Sequence[Sequence[int]] | None = None,
         configs: Overrides = MappingProxyType({}),
     ) -> Topic:
-        """Create a topic, and tell the other brokers; see `Topics.create`.
+        """Create a topic, and publish it to the other brokers; see `Topics.create`.
 
         Raises:
             ProtocolError: As `Topics.create`, or not_controller.
         """
         self._check()
         topic = self._topics.create(name, placement, configs)
-        self._cluster.tell(topic)
+        self._cluster.publish(topic)
         return topic
 
     def alterable(self, name: str) -> Topic:
@@ -66,18 +66,18 @@ class Controller:
         return topic
 
     def enlarge(self, topic: Topic, placement: Sequence[Sequence[int]]) -> None:
-        """Add partitions to an `alterable` topic, placed after those that it has, and tell the other brokers."""
+        """Add partitions to an `alterable` topic, placed after the present ones, and publish them."""
         self._topics.enlarge(topic, [*(part.replicas for part in topic.partitions), *placement])
-        self._cluster.tell(topic)
+        self._cluster.publish(topic)
 
     def configure(self, configs: Mapping[Topic, Overrides]) -> None:
-        """Replace what `alterable` topics are given themselves, and tell the other brokers of all at once."""
+        """Replace what `alterable` topics are given themselves, and publish all at once."""
         for topic, overrides in configs.items():
             self._topics.configure(topic, overrides)
-        self._cluster.tell(*configs)
+        self._cluster.publish(*configs)
 
     def delete(self, topic: Topic) -> None:
-        """Delete a topic and the offsets committed for it, and tell the other brokers.
+        """Delete a topic and the offsets committed for it, and publish that.
 
         Requests that wait for its partitions end with unknown_topic_or_partition.
 
@@ -85,14 +85,14 @@ class Controller:
             ProtocolError: not_controller, or invalid_topic_exception for the brokers' own.
         """
         self._drop(self.alterable(topic.name))
-        self._cluster.tell_deleted(topic)
+        self._cluster.publish_deleted(topic)
 
-    def told_others(self) -> PartitionStatus | None:
+    def unpublished(self) -> PartitionStatus | None:
         """What to wait for until the brokers in sync know of all changes; None if they do."""
-        told = self._cluster.told
-        if told is None or told.high_watermark >= told.log.end:
+        metadata = self._cluster.metadata
+        if metadata is None or metadata.high_watermark >= metadata.log.end:
             return None
-        return PartitionStatus(told, told.log.end, told.log.end)
+        return PartitionStatus(metadata, metadata.log.end, metadata.log.end)
 
     def _check(self) -> None:
         if not self.is_here:

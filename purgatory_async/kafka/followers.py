@@ -20,16 +20,16 @@ class Follower:
         end: The offset it fetched from: it has everything before.
         start: The first offset it can give.
         caught_up_at: When it last had all that the leader had, in seconds.
-        told: The high watermark and the log's start as it was last sent them.
+        sent: The high watermark and the log's start that it was sent last.
     """
 
-    __slots__ = ("_fetched_at", "_leader_end", "caught_up_at", "end", "start", "told")
+    __slots__ = ("_fetched_at", "_leader_end", "caught_up_at", "end", "sent", "start")
 
     def __init__(self, now: float) -> None:
         self.end = 0
         self.start = 0
         self.caught_up_at = now
-        self.told = _NOTHING
+        self.sent = _NOTHING
         self._fetched_at = now
         self._leader_end = 0
 

@@ -147,7 +147,7 @@ class Node:
             ProtocolError: As `led`, or invalid_topic_exception for the brokers' own topic.
         """
         partition = self.led(topic, index)
-        if partition is self.cluster.told:
+        if partition is self.cluster.metadata:
             raise ProtocolError(
                 ErrorCode.invalid_topic_exception,
                 f"a client's topic must not be the brokers' own, got {topic!r}",
@@ -181,7 +181,7 @@ class Node:
         was_in_sync = replica in partition.followers.in_sync
         moved = partition.follow(replica, offset, start, self.timer.time())
         if was_in_sync != (replica in partition.followers.in_sync):
-            self.cluster.tell_in_sync(partition)
+            self.cluster.publish_in_sync(partition)
         if moved:
             self.changed(partition)
 
@@ -191,7 +191,7 @@ class Node:
         for topic in self.topics:
             for partition in topic.partitions:
                 if partition.leader == self.id and partition.drop_laggards(now, lag):
-                    self.cluster.tell_in_sync(partition)
+                    self.cluster.publish_in_sync(partition)
                     self.changed(partition)
 
     def coordinator_id(self, group_id: str) -> int:

@@ -209,13 +209,13 @@ class Partition:
         self._advance()
         return dropped
 
-    def tell(self, replica: int) -> None:
+    def note_sent(self, replica: int) -> None:
         """Note that a follower is sent the high watermark and the log's start. O(1)."""
-        self.followers[replica].told = self.high_watermark, self.log.start
+        self.followers[replica].sent = self.high_watermark, self.log.start
 
     def has_news(self, replica: int) -> bool:
         """Whether either has moved since. O(1)."""
-        return self.followers[replica].told != (self.high_watermark, self.log.start)
+        return self.followers[replica].sent != (self.high_watermark, self.log.start)
 
     def learn(self, high_watermark: int, start: int) -> None:
         """Take the leader's high watermark and start as a follower, as far as it has come. O(segments freed)."""

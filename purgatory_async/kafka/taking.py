@@ -1,4 +1,4 @@
-"""Whether a topic takes the records of a batch, where that is not told by the batch's header."""
+"""Whether a topic takes the records of a batch, where the batch's header does not show it."""
 
 from functools import partial
 

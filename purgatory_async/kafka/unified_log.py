@@ -1,4 +1,4 @@
-"""A replica's log with what its batches tell: where each leader epoch begins, and which producers it has heard.
+"""A replica's log with what its batches show: where each leader epoch begins, and which producers it has heard.
 
 Kafka's UnifiedLog. Epochs and producers always match the batches that the log has: whatever appends, truncates or
 resets goes through here.
@@ -80,7 +80,7 @@ class UnifiedLog(Log):
             self.append(records[batch.at : batch.at + batch.size_bytes], batch, batch.leader_epoch)
 
     def truncate(self, offset: int) -> None:
-        """Drop records as `Log.truncate`, their epochs, and what only they tell of producers. O(records left)."""
+        """Drop records as `Log.truncate`, their epochs, and what only they show of producers. O(records left)."""
         super().truncate(offset)
         self._epochs.truncate(self.end)
         self._producers.clear()

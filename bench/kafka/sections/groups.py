@@ -97,7 +97,7 @@ SECTION = Section(
     title="A group of many members",
     timed=(
         "Each member has a connection; all are in one process, not the broker's. When one has left, the others "
-        "join again at once, without waiting to be told by a heartbeat: from their first join to the last share."
+        "join again at once, without waiting for a heartbeat to say so: from their first join to the last share."
     ),
     lines=lines,
 )

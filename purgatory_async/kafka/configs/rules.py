@@ -34,7 +34,7 @@ class Rules:
         stamps: Whether records get the broker's time.
         before_ms: How much earlier than the broker's time a timestamp may be, in milliseconds.
         after_ms: How much later it may be.
-        concern_records: Whether it takes more than a batch's header to tell whether its records are allowed.
+        concern_records: Whether it takes more than a batch's header to know whether its records are allowed.
     """
 
     max_batch_bytes: int = sys.maxsize

@@ -10,7 +10,7 @@ from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.configs.described import MAX_RESOURCES, Resource, broker_entries, topic_entries
 from purgatory_async.kafka.configs.overrides import Overrides, changed, checked
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.handlers.telling import once_told
+from purgatory_async.kafka.handlers.publishing import once_published
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.topics import Topic
 
@@ -126,7 +126,7 @@ def _altering(
         if request.validate_only or not altered:
             return {"responses": results}
         node.controller.configure(altered)
-        return once_told(node, _TOLD_S, "responses", results)
+        return once_published(node, _TOLD_S, "responses", results)
 
     return handle
 

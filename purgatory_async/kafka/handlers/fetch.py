@@ -128,7 +128,7 @@ def _read_part(
         partition = part.partition
         partition.check_offset(part.offset)
         if replica is not None:
-            partition.tell(replica)
+            partition.note_sent(replica)
     except ProtocolError as error:
         return {
             "partition_index": index,

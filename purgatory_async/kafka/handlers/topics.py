@@ -12,7 +12,7 @@ from purgatory_async.kafka.configs.overrides import checked
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.handlers.allowance import Allowance
 from purgatory_async.kafka.handlers.placement import assigned, check_once, check_replicas
-from purgatory_async.kafka.handlers.telling import once_told
+from purgatory_async.kafka.handlers.publishing import once_published
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.topics import Topic
 
@@ -35,7 +35,7 @@ def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[An
         result.update(_NOT_SHOWN)
     if request.validate_only:
         return {"topics": results}
-    return once_told(node, request.timeout.total_seconds(), "topics", results)
+    return once_published(node, request.timeout.total_seconds(), "topics", results)
 
 
 def _created(
@@ -97,7 +97,7 @@ async def _delete_topics(node: Node, request: Any, _: Client) -> Answer:
         if results:
             await asyncio.sleep(0)
         results.append(_deleted(node, name, topic_id))
-    answer = once_told(node, request.timeout.total_seconds(), "responses", results)
+    answer = once_published(node, request.timeout.total_seconds(), "responses", results)
     return await answer if isinstance(answer, Awaitable) else answer
 
 
@@ -135,7 +135,7 @@ def _create_partitions(node: Node, request: Any, _: Client) -> Answer | Awaitabl
     ]
     if request.validate_only:
         return {"results": results}
-    return once_told(node, request.timeout.total_seconds(), "results", results)
+    return once_published(node, request.timeout.total_seconds(), "results", results)
 
 
 def _enlarged(

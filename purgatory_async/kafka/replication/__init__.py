@@ -1,7 +1,7 @@
-"""Several brokers as one cluster: what they tell each other, and how followers copy their leaders.
+"""Several brokers as one cluster: what they publish to each other, and how followers copy their leaders.
 
     Cluster       topics, sets in sync and brokers within reach, as one broker knows them
-    Change        one thing that a broker tells the others
+    Change        one thing that a broker publishes to the others
     Replica       follows one leader
     recover       takes back what a broker led before it started again
     Peer          a connection to another broker

@@ -1,4 +1,4 @@
-"""What a broker tells the others: a record of the internal topic, in JSON."""
+"""What a broker publishes to the others: a record of the internal topic, in JSON."""
 
 import io
 import json
@@ -12,13 +12,13 @@ from kio.records.schema import NewRecordBatch, Record
 from kio.records.writers import write_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
-__all__ = ["Change", "InSync", "ToldTopic", "read_changes"]
+__all__ = ["Change", "InSync", "PublishedTopic", "read_changes"]
 
 _NO_TIME: Final = TZAwareMicros.parse(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTopic:
+class PublishedTopic:
     """A topic as it is now: its name, its id, the brokers of each partition, the leader first, and its configs."""
 
     name: str
@@ -29,7 +29,7 @@ class ToldTopic:
 
 @dataclass(frozen=True, slots=True)
 class InSync:
-    """The brokers in sync for a partition, which the teller leads."""
+    """The brokers in sync for a partition, which the publisher leads."""
 
     topic_id: str
     index: int
@@ -41,14 +41,14 @@ class Change:
     """What has changed.
 
     Attributes:
-        everything: Whether all that the teller told before is void.
-        topics: Those that are new, or have changed; only the controller tells them.
-        deleted: Ids of deleted topics; only the controller tells them.
+        everything: Whether all that was published before is void.
+        topics: Those that are new, or have changed; only the controller publishes them.
+        deleted: Ids of deleted topics; only the controller publishes them.
         in_sync: Sets that have changed.
     """
 
     everything: bool = False
-    topics: tuple[ToldTopic, ...] = ()
+    topics: tuple[PublishedTopic, ...] = ()
     deleted: tuple[str, ...] = ()
     in_sync: tuple[InSync, ...] = ()
 
@@ -71,7 +71,7 @@ class Change:
 
 
 def read_changes(batches: bytes | memoryview) -> Iterator[Change]:
-    """Read what a broker told, in its order. O(bytes)."""
+    """Read what a broker published, in order. O(bytes)."""
     at = 0
     while at < len(batches):
         batch, size = read_batch(batches, at)
@@ -84,7 +84,7 @@ def _change(fields: dict[str, Any]) -> Change:
     return Change(
         everything=bool(fields["everything"]),
         topics=tuple(
-            ToldTopic(one["name"], one["id"], tuple(map(tuple, one["placement"])), one["configs"])
+            PublishedTopic(one["name"], one["id"], tuple(map(tuple, one["placement"])), one["configs"])
             for one in fields["topics"]
         ),
         deleted=tuple(fields["deleted"]),

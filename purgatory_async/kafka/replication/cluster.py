@@ -1,9 +1,9 @@
 """The cluster as one of its brokers knows it: topics, who is in sync, and which brokers are within reach.
 
-Each broker leads one partition of an internal topic, and the others follow it as any partition. There a broker tells
-what it decides: the controller, which is the broker with the least number, which topics exist; every leader, which
-of its followers are in sync. So what one broker tells reaches each other broker once, in its order, also after
-either has been away.
+Each broker leads one partition of an internal topic, and the others follow it as any partition. There a broker
+publishes what it decides: the controller, which is the broker with the least number, which topics exist; every leader,
+which of its followers are in sync. So what one broker publishes reaches each other broker once, in its order, also
+after either has been away.
 """
 
 import sys
@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.replication.change import Change, InSync, ToldTopic, read_changes
+from purgatory_async.kafka.replication.change import Change, InSync, PublishedTopic, read_changes
 from purgatory_async.kafka.room import Room
 from purgatory_async.kafka.segments import Bytes
 from purgatory_async.kafka.topics import Topic, Topics
@@ -20,7 +20,7 @@ from purgatory_async.kafka.topics import Topic, Topics
 __all__ = ["Cluster"]
 
 _INTERNAL: Final = "__cluster_metadata"
-_SPARE_BYTES: Final = 1 << 16  # of changes, before they are told anew as one
+_SPARE_BYTES: Final = 1 << 16  # of changes, before they are published anew as one
 
 
 class Cluster:
@@ -28,7 +28,7 @@ class Cluster:
 
     Args:
         id: The broker that knows this.
-        topics: Changed by what the controller tells.
+        topics: Changed by what the controller publishes.
         drop: Deletes a topic and all that belongs to it.
         moved: Called when its own partition of the internal topic has moved.
 
@@ -56,52 +56,52 @@ class Cluster:
         self._in_sync: Final[dict[int, dict[tuple[str, int], tuple[int, ...]]]] = {
             broker: {} for broker in self.brokers
         }
-        self._told: Partition | None = None  # where this broker tells the others
+        self._metadata: Partition | None = None  # where this broker publishes
         self._most_bytes = _SPARE_BYTES
         if len(self.brokers) > 1:
-            self._told = self._open()
-            self.tell_everything()
+            self._metadata = self._open()
+            self.publish_everything()
 
     @property
-    def told(self) -> Partition | None:
-        """Its own partition of the internal topic: the others have learnt all up to its high watermark."""
-        return self._told
+    def metadata(self) -> Partition | None:
+        """Its own partition of the internal topic: the others know all up to its high watermark."""
+        return self._metadata
 
-    def told_by(self, broker: int) -> Partition:
-        """The partition of the internal topic where a broker tells the others. O(1)."""
+    def metadata_of(self, broker: int) -> Partition:
+        """The partition of the internal topic where a broker publishes. O(1)."""
         return self._topics.partition(_INTERNAL, self.brokers.index(broker))
 
     def in_sync(self, topic: Topic, partition: Partition) -> tuple[int, ...]:
-        """The brokers in sync, as the partition's leader told last. O(replicas)."""
+        """The brokers in sync, as the partition's leader published last. O(replicas)."""
         if partition.leader == self.id:
             return partition.replicas_in_sync
         return self._in_sync[partition.leader].get((str(topic.id), partition.index), partition.replicas)
 
-    def tell(self, *topics: Topic) -> None:
-        """Tell the others of topics that are new, or have changed."""
-        self._tell(Change(topics=tuple(map(_told, topics))))
+    def publish(self, *topics: Topic) -> None:
+        """Publish topics that are new, or have changed."""
+        self._publish(Change(topics=tuple(map(_published, topics))))
 
-    def tell_deleted(self, topic: Topic) -> None:
-        """Tell the others that a topic is gone."""
-        self._tell(Change(deleted=(str(topic.id),)))
+    def publish_deleted(self, topic: Topic) -> None:
+        """Publish that a topic is gone."""
+        self._publish(Change(deleted=(str(topic.id),)))
 
-    def tell_in_sync(self, partition: Partition) -> None:
-        """Tell the others who is in sync for a partition that this broker leads."""
+    def publish_in_sync(self, partition: Partition) -> None:
+        """Publish who is in sync for a partition that this broker leads."""
         if partition.topic != _INTERNAL:
             topic = self._topics.find(partition.topic)
-            self._tell(Change(in_sync=(_in_sync(topic, partition),)))
+            self._publish(Change(in_sync=(_in_sync(topic, partition),)))
 
     def learn(self, partition: Partition, batches: Bytes) -> None:
-        """Take what the leader of a partition of the internal topic told; other topics' records are left alone."""
+        """Apply what the leader of a partition of the internal topic published; ignore other topics' records."""
         if partition.topic == _INTERNAL:
             for change in read_changes(bytes(batches)):
                 self._apply(partition.leader, change)
 
-    def _apply(self, teller: int, change: Change) -> None:
-        told = self._in_sync[teller]
+    def _apply(self, publisher: int, change: Change) -> None:
+        in_sync = self._in_sync[publisher]
         if change.everything:
-            told.clear()
-        if teller == self.controller:
+            in_sync.clear()
+        if publisher == self.controller:
             known = {str(topic.id): topic for topic in self._topics if not topic.internal}
             gone = known.keys() - {one.id for one in change.topics} if change.everything else change.deleted
             for topic_id in gone:
@@ -114,7 +114,7 @@ class Cluster:
                 else:
                     self._topics.add(one.name, UUID(one.id), one.placement, one.configs)
         for one_set in change.in_sync:
-            told[one_set.topic_id, one_set.index] = one_set.replicas
+            in_sync[one_set.topic_id, one_set.index] = one_set.replicas
 
     def _open(self) -> Partition:
         """Create the internal topic: one partition for each broker, on all brokers."""
@@ -124,22 +124,22 @@ class Cluster:
         topic = self._topics.add(_INTERNAL, UUID(int=0), placement, internal=True, room=Room(sys.maxsize))
         return topic.partitions[self.brokers.index(self.id)]
 
-    def _tell(self, change: Change) -> None:
-        if self._told is None:
+    def _publish(self, change: Change) -> None:
+        if self._metadata is None:
             return
         batch = change.encode()
-        self._told.append(batch, acks_all=False)
-        if self._told.log.size_bytes > self._most_bytes:
-            self.tell_everything()
-        self._moved(self._told)
+        self._metadata.append(batch, acks_all=False)
+        if self._metadata.log.size_bytes > self._most_bytes:
+            self.publish_everything()
+        self._moved(self._metadata)
 
-    def tell_everything(self) -> None:
-        """Tell the whole state, and delete what was told before, or it would grow for ever."""
-        assert self._told is not None, f"broker {self.id} has no other to tell"
+    def publish_everything(self) -> None:
+        """Publish the whole state, and delete what was published before, or it would grow for ever."""
+        assert self._metadata is not None, f"broker {self.id} has no other to publish to"
         mine = [topic for topic in self._topics if not topic.internal]
         change = Change(
             everything=True,
-            topics=tuple(map(_told, mine)) if self.id == self.controller else (),
+            topics=tuple(map(_published, mine)) if self.id == self.controller else (),
             in_sync=tuple(
                 _in_sync(topic, partition)
                 for topic in mine
@@ -148,14 +148,14 @@ class Cluster:
             ),
         )
         batch = change.encode()
-        offset, _ = self._told.append(batch, acks_all=False)
-        self._told.log.trim(offset)
+        offset, _ = self._metadata.append(batch, acks_all=False)
+        self._metadata.log.trim(offset)
         self._most_bytes = 2 * len(batch) + _SPARE_BYTES
 
 
-def _told(topic: Topic) -> ToldTopic:
+def _published(topic: Topic) -> PublishedTopic:
     placement = tuple(part.replicas for part in topic.partitions)
-    return ToldTopic(topic.name, str(topic.id), placement, dict(topic.configs))
+    return PublishedTopic(topic.name, str(topic.id), placement, dict(topic.configs))
 
 
 def _in_sync(topic: Topic, partition: Partition) -> InSync:

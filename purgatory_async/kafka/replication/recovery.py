@@ -82,7 +82,7 @@ async def take_back(node: Node, others: Mapping[int, Other]) -> None:
     if led or len(list(node.topics)) > 1:
         records = sum(partition.log.end - partition.log.start for partition in led)
         _LOG.warning("broker %d took back %d partitions with %d records", node.id, len(led), records)
-        node.cluster.tell_everything()
+        node.cluster.publish_everything()
 
 
 async def _learn_topics(node: Node, others: dict[int, Other]) -> None:
@@ -94,11 +94,11 @@ async def _learn_topics(node: Node, others: dict[int, Other]) -> None:
     if controller not in others:
         return
     follower = Replica(node, controller)
-    told = node.cluster.told_by(controller)
+    metadata = node.cluster.metadata_of(controller)
     try:
         before = -1
-        while before < told.log.end:
-            before = told.log.end
+        while before < metadata.log.end:
+            before = metadata.log.end
             await follower.fetch(others[controller], waits=False)
     except (OSError, EOFError) as error:
         _warn(node, controller, error)

@@ -168,7 +168,7 @@ async def test_what_was_told_of_configs_does_not_grow_for_ever(desks):
     node = desks[0].node
     for number in range(2_000):
         node.controller.configure({node.topics.find("t"): {"retention.ms": str(number)}})
-    assert node.cluster.told.log.size_bytes < 1 << 18
+    assert node.cluster.metadata.log.size_bytes < 1 << 18
     await desks.settle()
     assert configs(desks) == [{"retention.ms": "1999"}] * 3
 

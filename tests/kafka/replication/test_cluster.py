@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.replication.change import Change, InSync, ToldTopic, read_changes
+from purgatory_async.kafka.replication.change import Change, InSync, PublishedTopic, read_changes
 from purgatory_async.testing import settle
 from tests.kafka.desk import Desk
 from tests.kafka.made_batches import batch
@@ -31,7 +31,7 @@ async def described(desk, topic: str):
 
 
 async def test_a_change_is_read_as_it_was_told():
-    created = ToldTopic("t", str(uuid.uuid4()), ((0, 1), (1, 2)), {"retention.ms": "5"})
+    created = PublishedTopic("t", str(uuid.uuid4()), ((0, 1), (1, 2)), {"retention.ms": "5"})
     changes = [
         Change(topics=(created,)),
         Change(deleted=(created.id,)),
@@ -128,7 +128,7 @@ async def test_a_broker_that_restarted_learns_all_topics(desks):
 
 
 async def test_what_was_told_does_not_grow_for_ever(desks):
-    told = desks[0].node.cluster.told
+    told = desks[0].node.cluster.metadata
     for number in range(2_000):
         name = f"t{number}"
         desks[0].node.controller.create(name)
@@ -201,6 +201,6 @@ async def test_brokers_never_give_two_producers_one_number(desks):
 async def test_one_broker_alone_tells_nothing(manual_clock):
     alone = Desk(manual_clock)
     alone.node.controller.create("t")
-    assert alone.node.cluster.told is None
-    assert alone.node.controller.told_others() is None
+    assert alone.node.cluster.metadata is None
+    assert alone.node.controller.unpublished() is None
     alone.node.close()

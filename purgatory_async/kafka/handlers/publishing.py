@@ -8,10 +8,10 @@ from purgatory_async.kafka.delayed_write import DelayedWrite, PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.node import Node
 
-__all__ = ["once_told"]
+__all__ = ["once_published"]
 
 
-def once_told(
+def once_published(
     node: Node, timeout: float, name: str, results: list[dict[str, Any]]
 ) -> Answer | Awaitable[Answer]:
     """Answer with the results once the brokers in sync know of what was done; at once if there is nothing to know.
@@ -23,11 +23,11 @@ def once_told(
         results: One for each thing asked for, with its error.
     """
     done = any(result["error_code"] is ErrorCode.none for result in results)
-    status = node.controller.told_others() if done else None
-    return {name: results} if status is None else _told(node, timeout, name, results, status)
+    status = node.controller.unpublished() if done else None
+    return {name: results} if status is None else _published(node, timeout, name, results, status)
 
 
-async def _told(
+async def _published(
     node: Node, timeout: float, name: str, results: list[dict[str, Any]], status: PartitionStatus
 ) -> Answer:
     operation = DelayedWrite([status], timeout)

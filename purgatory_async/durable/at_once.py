@@ -83,7 +83,7 @@ class AtOnce:
                 await self._steps.idle()
             self._guard.admit()
             # During a tick with a long step other entries come in between: then the entry needs new ticks.
-            if all(isinstance(self._apply(Tick()), Answer) for _ in range(entry.places - 1)):
+            if all(isinstance(self._apply(Tick()), Answer) for _ in range(entry.positions - 1)):
                 break
         given = self._apply(entry)
         return given if isinstance(given, Answer) else await given

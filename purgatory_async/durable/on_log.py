@@ -220,7 +220,7 @@ class OnLog(Generic[A]):
             LogError: The state is closed, or has failed.
         """
         self._guard.admit()
-        proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.places - 1))
+        proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.positions - 1))
         appended = self.appended
         try:
             late = "the entry was not applied within {} s; it may still happen"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from purgatory_async.durable.fold.kept_signals import KeptSignals, Key
 from purgatory_async.durable.fold.signals import Signal
 
-__all__ = ["Found", "Place", "Survey", "Wanted", "kept_since", "near"]
+__all__ = ["Found", "Seen", "Survey", "Wanted", "kept_since", "near"]
 
 NEAR: Final = 256
 """How many keys a reader of a prefix looks at before it looks at all of them."""
@@ -20,8 +20,8 @@ AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An index, and the history that it belongs to."""
+class Seen:
+    """The index up to which a reader has seen signals, and the history that it belongs to."""
 
     history: str
     index: int

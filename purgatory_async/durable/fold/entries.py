@@ -47,7 +47,7 @@ class Entry(
     number: int = 0
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """How many positions it takes in the log: its own, and before it ticks, added where missing."""
         return 1
 
@@ -103,7 +103,7 @@ class SignalKeys(Entry, tag="signals"):
     quota: Setting = UNSET
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """One for each signal."""
         return len(self.signals)
 

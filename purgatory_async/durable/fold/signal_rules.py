@@ -133,7 +133,7 @@ class SignalRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        before = self._shared.position - entry.places
+        before = self._shared.position - entry.positions
         if before < self._signals.highest:
             return Refused("no-room")
         return self._happen(entry, before)

@@ -8,7 +8,7 @@ import msgspec
 from purgatory_async import Outcome
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.history import history_at
-from purgatory_async.durable.since import Found, Place, Wanted
+from purgatory_async.durable.since import Found, Seen, Wanted
 from purgatory_async.service.api.query_string import Query, Since
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.contract import problems
@@ -62,7 +62,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
 
 
 async def _follow(service: Service, request: Request, query: Query, since: Since) -> Answer:
-    """Answer with every signal after a place, or hold the request while there is none."""
+    """Answer with every signal after an index, or hold the request while there is none."""
     wait = request.wait(query, service.settings.max_wait)
     for name in ("need", "full"):
         if name in query.values:
@@ -74,11 +74,11 @@ async def _follow(service: Service, request: Request, query: Query, since: Since
     if since.index is None:
         found = Found((), gap=False)
     else:
-        place = Place(since.history or service.state.epoch, since.index)
+        seen = Seen(since.history or service.state.epoch, since.index)
         held_for = service.shortened(wait.seconds)
         # One more than fits: then there are more.
         found = await service.followers.follow(
-            wanted, place, most=limit + 1, wait=held_for, receive=request.receive
+            wanted, seen, most=limit + 1, wait=held_for, receive=request.receive
         )
     shown = _shown(found.signals, limit)
     more = len(shown) < len(found.signals)

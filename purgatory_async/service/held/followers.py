@@ -14,7 +14,7 @@ from purgatory_async.durable.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.history import continues
-from purgatory_async.durable.since import Found, Place, Survey, Wanted, kept_since, near
+from purgatory_async.durable.since import Found, Seen, Survey, Wanted, kept_since, near
 from purgatory_async.durable.state import State
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import ANSWER_BYTES
@@ -71,9 +71,7 @@ class Followers:
     def __repr__(self) -> str:
         return f"<Followers waiting={self.waiting}>"
 
-    async def follow(
-        self, wanted: Wanted, since: Place, *, most: int, wait: float, receive: Receive
-    ) -> Found:
+    async def follow(self, wanted: Wanted, since: Seen, *, most: int, wait: float, receive: Receive) -> Found:
         """Return the signals after an index; hold the request while there is none.
 
         An index of another history, or above the newest signal, is a gap before all that is kept. The state must have
@@ -127,7 +125,7 @@ class Followers:
         if first:
             self._held_requests.each_happened(first)
 
-    async def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
+    async def _look(self, wanted: Wanted, since: Seen, most: int) -> Found:
         """Return what is kept after an index, as of the moment of the return."""
         for patience in range(PATIENCE, -1, -1):
             fold, known = self._state.fold, self._is_known(since)
@@ -156,7 +154,7 @@ class Followers:
                 await self._state.settled()
             return survey.found(wanted)
 
-    def _is_known(self, since: Place) -> bool:
+    def _is_known(self, since: Seen) -> bool:
         """Whether an index is of the history of the state."""
         highest = self._state.fold.signals.highest
         return since.index <= highest and continues(self._state, since.history, since.index)

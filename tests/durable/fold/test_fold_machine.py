@@ -312,7 +312,7 @@ class Replicas(Log):
     )
     def write(self, batch, ticks):
         for step, entry, writer in batch:
-            for _ in range(entry.places - 1 if ticks else 0):
+            for _ in range(entry.positions - 1 if ticks else 0):
                 self.append(0, kinds.Tick())
             if writer is not None:
                 self.numbers[writer] = self.numbers.get(writer, 0) + 1

@@ -5,8 +5,6 @@ from contextlib import suppress
 
 from purgatory_async.cli.standard_output import Output
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line with the process's arguments.

@@ -9,8 +9,6 @@ import click
 from purgatory_async.service.settings.sizes import parse_size
 from purgatory_async.web.durations import MAX_TIMEOUT, parse_duration
 
-__all__ = ["Duration", "Size", "json_or_text"]
-
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions of click know none
     """A time such as ``30s``, ``0.2s`` or ``5m``, as seconds; plain numbers are seconds.

@@ -9,8 +9,6 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["aligned", "print_table"]
-
 _GAP: Final = "  "
 
 

@@ -12,8 +12,6 @@ import click
 from purgatory_async.cli.arguments import Duration, Size
 from purgatory_async.cli.sentence import one_sentence, say
 
-__all__ = ["kafka_command", "run"]
-
 REFUSED: Final = 2
 DEFAULT_PORT: Final = 9092
 _NODE: Final = re.compile(r"(?P<id>\d+)@(?P<host>.+):(?P<port>\d{1,5})")

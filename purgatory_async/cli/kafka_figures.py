@@ -25,8 +25,6 @@ from purgatory_async.service.http.answer import Answer
 from purgatory_async.service.stats.recent import Probe, Recent
 from purgatory_async.web.asgi import Receive, Scope, Send
 
-__all__ = ["Figures"]
-
 _LAG_PERIOD_S: Final = 0.1
 _MOST_KEYS: Final = 10
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"

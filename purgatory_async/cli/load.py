@@ -19,8 +19,6 @@ from purgatory_async import Timer
 from purgatory_async.cli.connection import Connection, Pool
 from purgatory_async.client import AsyncClient, ServiceError
 
-__all__ = ["Load"]
-
 MAX_CLIENTS: Final = 5_000  # beyond, arrivals are skipped: a demo must not collapse under its own clients
 QUEUE: Final = "/v1/queues/thumbnails"
 LEASE: Final = "3s"  # much longer than a job, and short enough to see a lease expire

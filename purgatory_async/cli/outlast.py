@@ -18,8 +18,6 @@ from purgatory_async.client import (
 from purgatory_async.client.values import new_id
 from purgatory_async.clock import monotonic
 
-__all__ = ["wait_through_restarts", "watch_through_restarts"]
-
 # Seconds between tries, in addition to the client's own: a balancer may alternate two services.
 PAUSE: Final = 1.0
 

@@ -14,8 +14,6 @@ import click
 from purgatory_async.cli.sentence import one_sentence, say
 from purgatory_async.pipeline import Refused
 
-__all__ = ["pipeline", "run"]
-
 REFUSED: Final = 2
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143

@@ -14,8 +14,6 @@ from purgatory_async.cli.remote import EXIT_CODES, with_service
 from purgatory_async.cli.summaries import describe_queue, printable, seconds
 from purgatory_async.client import Client, Lease
 
-__all__ = ["QUEUES"]
-
 T = TypeVar("T")
 
 

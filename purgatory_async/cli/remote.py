@@ -25,8 +25,6 @@ from purgatory_async.client import Client, Operation, Policy, RequestRefused, Se
 from purgatory_async.client.values import UNSET
 from purgatory_async.service.contract.byte_order import bom_fault
 
-__all__ = ["EXIT_CODES", "REMOTE", "with_service"]
-
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "expired": 3, "cancelled": 4}
 FAILED: Final = 1

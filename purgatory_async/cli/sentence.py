@@ -6,8 +6,6 @@ from typing import Final
 
 import click
 
-__all__ = ["escaped", "one_sentence", "say"]
-
 _PASSWORD: Final = re.compile(r"(://[^\s:/@]*:)\S*@")
 
 

@@ -4,8 +4,6 @@ import io
 import sys
 from typing import cast
 
-__all__ = ["Output"]
-
 
 class Output(io.FileIO):
     """A descriptor of which the first failure is raised, and later writes are dropped.

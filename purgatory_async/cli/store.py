@@ -20,8 +20,6 @@ from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.urls import Store, Sync, exists, opened, parsed
 from purgatory_async.journal import JournalError
 
-__all__ = ["store_command"]
-
 DAMAGED: Final = 4
 
 C = TypeVar("C", bound=Callable[..., None])

@@ -12,8 +12,6 @@ import click
 from purgatory_async.cli.sentence import escaped
 from purgatory_async.client import Operation, Queue
 
-__all__ = ["describe_queue", "explain", "missing", "need_of", "printable", "seconds"]
-
 _COUNT: Final = re.compile(r"(amount|voters):([0-9]{1,16})")
 _LONGEST: Final = 60  # characters of a key or id that a line shows
 _MINUTE: Final = 60

@@ -17,8 +17,6 @@ from purgatory_async.cli.remote import with_service
 from purgatory_async.cli.summaries import printable, seconds
 from purgatory_async.client import Client
 
-__all__ = ["top_command"]
-
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 _WIDTH: Final = 60
 _ROWS: Final = 8

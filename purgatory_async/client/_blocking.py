@@ -16,8 +16,6 @@ from purgatory_async.client._talk import Policy
 from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.errors import refuse_number
 
-__all__ = ["Client"]
-
 
 class Client(QueueCalls):
     """A blocking client of a purgatory service.

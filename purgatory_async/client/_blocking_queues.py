@@ -9,8 +9,6 @@ from purgatory_async.client._sessions import Session
 from purgatory_async.client._talk import Talk
 from purgatory_async.client.values import UNSET
 
-__all__ = ["QueueCalls"]
-
 T = TypeVar("T")
 
 

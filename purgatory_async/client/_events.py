@@ -8,8 +8,6 @@ from typing import Any, Final
 from purgatory_async.client._model import Event, RequestRefused, ServiceUnreachable
 from purgatory_async.client._talk import LOST_BY_A_PROXY, TRY_LATER, Policy, Response, path
 
-__all__ = ["EVENTS", "SILENCE", "EventReader"]
-
 EVENTS: Final = path("events")
 EVENT_STREAM: Final = "text/event-stream"
 SILENCE: Final = 45.0  # seconds; the service sends a line every fifteen

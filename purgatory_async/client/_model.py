@@ -7,21 +7,6 @@ from typing import Any, Final, Literal, cast
 
 from purgatory_async.errors import PurgatoryError
 
-__all__ = [
-    "Event",
-    "KeyState",
-    "Lease",
-    "Loan",
-    "Operation",
-    "Queue",
-    "QueuedItem",
-    "RequestRefused",
-    "ServiceError",
-    "ServiceUnreachable",
-    "Signal",
-    "SignalGap",
-]
-
 State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
 
 _TYPE_PREFIX: Final = "urn:purgatory:problem:"

@@ -8,8 +8,6 @@ from purgatory_async.client._talk import Request, Response, Talk, exchange, path
 from purgatory_async.client._verbs import Verbs, wait_for
 from purgatory_async.client.values import UNSET, new_id
 
-__all__ = ["QueueVerbs", "lease_id"]
-
 _NO_CONTENT: Final = 204
 _PAGE: Final = (("limit", "1000"),)
 

@@ -23,8 +23,6 @@ from purgatory_async.client._transport import (
     unix_socket_of,
 )
 
-__all__ = ["AsyncSession", "Session"]
-
 T = TypeVar("T")
 
 

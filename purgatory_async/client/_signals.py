@@ -8,8 +8,6 @@ from purgatory_async.client._model import Signal, SignalGap
 from purgatory_async.client._talk import Request, Response, Talk, path, understood
 from purgatory_async.client._verbs import Verbs, wait_for
 
-__all__ = ["AsyncSignals", "Signals"]
-
 _NO_CONTENT: Final = 204
 
 

@@ -20,20 +20,6 @@ from urllib.parse import quote
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.clock import monotonic
 
-__all__ = [
-    "LOST_BY_A_PROXY",
-    "TRY_LATER",
-    "Lost",
-    "Pause",
-    "Policy",
-    "Request",
-    "Response",
-    "Talk",
-    "exchange",
-    "path",
-    "understood",
-]
-
 T = TypeVar("T")
 
 TRY_LATER: Final = frozenset({429, 503})

@@ -12,20 +12,6 @@ from purgatory_async.client._events import SILENCE
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.client._talk import Lost, Policy, Request, Response
 
-__all__ = [
-    "LIMITS",
-    "TRANSPORT_ERRORS",
-    "as_response",
-    "base_url_of",
-    "headers_for",
-    "lost_by",
-    "naming",
-    "proxy_of",
-    "stream_timeout",
-    "timeout_for",
-    "unix_socket_of",
-]
-
 LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=100)
 """Each pending wait has a connection; the pool must not limit them."""
 TRANSPORT_ERRORS: Final = (httpx.TransportError, httpx.DecodingError)

@@ -9,8 +9,6 @@ from purgatory_async.client._model import KeyState, Operation
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 from purgatory_async.client.values import UNSET, new_id
 
-__all__ = ["Verbs", "wait_for"]
-
 _NOT_MODIFIED: Final = 304
 _PAGE: Final = 1000
 

@@ -17,8 +17,6 @@ from purgatory_async.core.reports import call_soon, report
 from purgatory_async.errors import check_result
 from purgatory_async.native import also_compiled
 
-__all__ = ["HookQueue", "KeyRaised", "forget_hooks", "hooks_of_thread"]
-
 
 class Hooked(Protocol):
     """An operation that has completed or expired."""

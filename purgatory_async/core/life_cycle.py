@@ -19,8 +19,6 @@ from purgatory_async.core.watch_table import WatchTable
 from purgatory_async.errors import PurgatoryClosed, PurgatoryFull, check_result
 from purgatory_async.native import also_compiled
 
-__all__ = ["LifeCycle", "warn_unended"]
-
 
 class Deadlines(Protocol):
     """What a purgatory needs of its timer."""

@@ -11,9 +11,6 @@ from purgatory_async.core.reports import report
 from purgatory_async.errors import check_callback, check_result
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
 
-__all__ = ["EventNotifier"]
-
-
 # A frozen value sets each field through ``object.__setattr__``: three quarters of the cost of an event (python -m
 # bench.journal --only cost). So it starts as a plain object with the same slots, and its final class freezes it.
 

@@ -3,8 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["CANCELLED", "COMPLETED", "EXPIRED", "FAILED", "RUNS_HOOKS", "TRANSITIONS", "Outcome", "Phase"]
-
 
 class Phase(StrEnum):
     """Where an operation is until it ends."""

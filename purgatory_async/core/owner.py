@@ -2,8 +2,6 @@
 
 from typing import Final, Protocol
 
-__all__ = ["CHECKING", "Runner", "Unowned"]
-
 
 class Runner(Protocol):
     """Identifies the thread that runs a loop: asyncio's loop itself, or a stand-in."""

@@ -6,8 +6,6 @@ The core does not import asyncio; `purgatory_async.loop` sets how to find the ru
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-__all__ = ["call_soon", "report", "surroundings"]
-
 
 class Loop(Protocol):
     """What a report needs of an event loop."""

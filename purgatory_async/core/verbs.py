@@ -15,8 +15,6 @@ from purgatory_async.core.watch_table import distinct_keys
 from purgatory_async.errors import check_exception, check_limit
 from purgatory_async.native import also_compiled
 
-__all__ = ["Verbs"]
-
 
 @also_compiled
 class Verbs(LifeCycle):

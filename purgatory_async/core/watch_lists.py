@@ -7,8 +7,6 @@ from typing import Any, Final
 from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["NO_KEYS", "SharedList", "Watcher", "in_turn", "is_vacant", "keys_of", "refuse_equal"]
-
 
 @also_compiled
 class Watcher(TimerNode):

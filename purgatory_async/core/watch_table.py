@@ -34,8 +34,6 @@ from purgatory_async.core.watch_lists import (
 from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.native import also_compiled
 
-__all__ = ["WatchTable", "distinct_keys"]
-
 _LONG: Final = 16_384
 """Bytes of a dict that is too long to search for its first watcher: 341 places, nearly all of which may be empty."""
 

@@ -21,8 +21,6 @@ from purgatory_async.durable.state import Answer, Guard, Heard
 from purgatory_async.durable.steps import Steps
 from purgatory_async.events import Observer
 
-__all__ = ["AtOnce"]
-
 _MS: Final = 1000  # microseconds
 
 

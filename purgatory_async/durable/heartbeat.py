@@ -12,8 +12,6 @@ from purgatory_async.durable.fold.entries import Alive, Entry
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.errors import Interruption
 
-__all__ = ["Diverged", "Heartbeat"]
-
 BEAT_S: Final = 1.0
 """A worker with takers appends something at least once in twice this time."""
 DIGEST_S: Final = 10.0

@@ -8,8 +8,6 @@ from typing import Final
 
 from purgatory_async.durable.state import State
 
-__all__ = ["PATTERN", "continues", "history_at"]
-
 PATTERN: Final = r"[0-9A-Za-z]{1,40}(\.[0-9a-f]{1,40})?"
 
 

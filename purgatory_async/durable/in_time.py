@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 from purgatory_async import Timer
 from purgatory_async.cluster import LogUnavailable
 
-__all__ = ["in_time"]
-
 T = TypeVar("T")
 
 

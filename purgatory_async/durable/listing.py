@@ -13,8 +13,6 @@ from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.events import Event, OperationEnded, OperationSubmitted
 
-__all__ = ["Listing", "Order"]
-
 BLOCK: Final = 512
 BUSY: Final = 1000  # watchers of a key, from which on a listing keeps their order
 MAX_BUSY: Final = 64  # such keys

@@ -12,8 +12,6 @@ from purgatory_async.cluster.retention import MARK
 from purgatory_async.durable.fold.fold import Fold, FoldError, LevelError
 from purgatory_async.durable.fold.restoring import Restoring, empty_after
 
-__all__ = ["MakeFold", "Restored", "check_reach", "loaded", "restored", "when_there"]
-
 MakeFold = Callable[[int], Fold]
 
 _LOGGER: Final = logging.getLogger(__name__)

@@ -8,8 +8,6 @@ slower, is the estimate ahead. It is used for nothing but to know when a tick is
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["LogTime"]
-
 WINDOW_US: Final = 30_000_000
 """An offset counts for once to twice this time: clocks drift apart."""
 

@@ -31,8 +31,6 @@ from purgatory_async.durable.state import Guard
 from purgatory_async.durable.steps import Steps
 from purgatory_async.durable.ticks import Ticks
 
-__all__ = ["OnLog"]
-
 _LOGGER: Final = logging.getLogger(__name__)
 
 A = TypeVar("A")

@@ -9,8 +9,6 @@ from purgatory_async.cluster import Appended, Checkpoint, Entry, Head, Log, LogE
 from purgatory_async.cluster.connection import Backoff
 from purgatory_async.cluster.outage import Outage
 
-__all__ = ["PatientLog"]
-
 
 class PatientLog:
     """Opens a log as soon as its engine is there, and is that log from then on; see `Log`.

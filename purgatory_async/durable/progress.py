@@ -12,8 +12,6 @@ from purgatory_async.cluster.contact import Contact
 from purgatory_async.cluster.outage import Outage
 from purgatory_async.patterns import Watermark
 
-__all__ = ["Progress"]
-
 ASK_S: Final = 1.0
 """How often the log is asked for its end, so that `connected` and `lag` are true while it is quiet."""
 

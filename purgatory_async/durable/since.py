@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 from purgatory_async.durable.fold.kept_signals import KeptSignals, Key
 from purgatory_async.durable.fold.signals import Signal
 
-__all__ = ["Found", "Seen", "Survey", "Wanted", "kept_since", "near"]
-
 NEAR: Final = 256
 """How many keys a reader of a prefix looks at before it looks at all of them."""
 AT_ONCE: Final = 1024

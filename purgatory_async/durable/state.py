@@ -14,8 +14,6 @@ from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.results import Result
 from purgatory_async.durable.fold.shared import Effect
 
-__all__ = ["Answer", "Guard", "Heard", "State"]
-
 
 class Answer(Struct, frozen=True):
     """The answer to an entry in this process.

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-__all__ = ["PASS_NS", "Steps"]
-
 PASS_NS: Final = 4_000_000
 """How long steps run in one pass of the loop, up to a few breaks more."""
 

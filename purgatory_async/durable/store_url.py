@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Final, cast
 from urllib.parse import urlsplit
 
-__all__ = ["MEMORY", "StoreUrl", "masked", "shown"]
-
 MEMORY: Final = "memory"
 
 _MASK: Final = "***"

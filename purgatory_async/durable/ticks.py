@@ -28,8 +28,6 @@ from purgatory_async.durable.fold.operations import OperationSubmitted
 from purgatory_async.durable.fold.shared import SECOND, Effect, whole_ms
 from purgatory_async.durable.log_time import LogTime
 
-__all__ = ["Ticks"]
-
 GRACE_US: Final = 250_000, 500_000
 """How much later a worker appends a tick for what another one began."""
 INHERITED_US: Final = 5_000, 15_000

@@ -20,8 +20,6 @@ from purgatory_async import cluster
 from purgatory_async.cluster import Head, Log, SqliteLog, sqlite_lock
 from purgatory_async.durable.store_url import StoreUrl
 
-__all__ = ["Store", "Sync", "exists", "log_of", "opened", "parsed", "sole", "without"]
-
 Sync = Literal["always", "os"]
 Engine = Literal["sqlite", "postgresql", "redis"]
 

@@ -14,8 +14,6 @@ from typing import Final
 
 from purgatory_async.errors import check_result
 
-__all__ = ["REASONS", "Alarms", "Usage", "WhenFull", "guarded"]
-
 REASONS: Final = ("disk", "buffer", "space")
 """Why a journal warns: its disk cannot be written to, its buffer fills up, or its disk is nearly full."""
 _MIB: Final = 1 << 20

@@ -21,8 +21,6 @@ from purgatory_async.journal.schema import (
 )
 from purgatory_async.timing import TimerQueue, TimingWheel
 
-__all__ = ["Encoder", "Entry", "Sample", "WallTime"]
-
 SET_NS: Final = 1_000_000_000  # less than that is no set clock, but a thread that waited between two readings
 
 

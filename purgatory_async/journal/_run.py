@@ -28,8 +28,6 @@ from purgatory_async.journal.segments import (
     list_segments,
 )
 
-__all__ = ["Bounds", "Run"]
-
 MIN_BUFFERED: Final = 1_000
 MIN_SEGMENT_BYTES: Final = 4_096
 _KEEP: Final = "None, a timedelta or a number of seconds"

@@ -22,8 +22,6 @@ from purgatory_async.journal._encoder import Encoder, Entry
 from purgatory_async.journal.retention import Retention
 from purgatory_async.journal.segments import JournalError, Sealer, SegmentFile
 
-__all__ = ["Buffer", "FlushBarrier", "Gap", "Sync", "WriterThread"]
-
 BATCH: Final = 4096  # entries; encoding them shares the interpreter with the loop every few milliseconds
 GROUP_S: Final = 0.1
 LOOK_S: Final = 1.0  # how often to retry a full disk and to check a process

@@ -13,8 +13,6 @@ from purgatory_async.core.owner import Runner, Unowned
 from purgatory_async.errors import PurgatoryError
 from purgatory_async.native import also_compiled
 
-__all__ = ["NOT_YET", "Elsewhere", "LoopOwner", "runner_of"]
-
 NOT_YET: Final = Unowned("not used yet")
 
 

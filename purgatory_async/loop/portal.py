@@ -8,8 +8,6 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 from purgatory_async.core.operation import DelayedOperation
 from purgatory_async.errors import check_callback, check_result, refuse_again
 
-__all__ = ["PurgatoryPortal"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -26,8 +26,6 @@ from purgatory_async.loop.timer import Timer
 from purgatory_async.loop.wait import Waiting
 from purgatory_async.loop.wakeups import dispatcher_of
 
-__all__ = ["Purgatory"]
-
 _BEFORE_FORK: Final = Unowned("created before fork()")
 
 

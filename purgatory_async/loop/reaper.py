@@ -25,8 +25,6 @@ from purgatory_async.native import also_compiled
 from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import LAST_TICK, Link, TimerNode
 
-__all__ = ["BY_DEADLINE", "LONG_AGO", "NEVER", "Reaper", "Timed", "is_in"]
-
 NEVER: Final = LAST_TICK
 """Later than any deadline: 100 years are 3e15 microseconds."""
 

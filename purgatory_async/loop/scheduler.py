@@ -13,8 +13,6 @@ from purgatory_async.native import also_compiled
 from purgatory_async.timing import TimerQueue, TimingWheel
 from purgatory_async.timing._entry import Bucket, TimerNode
 
-__all__ = ["Scheduler"]
-
 
 @also_compiled
 class Scheduler(Reaper):

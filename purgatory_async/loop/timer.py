@@ -12,8 +12,6 @@ from purgatory_async.loop.timer_handle import Sleeper, TimerHandle
 from purgatory_async.loop.wakeups import dispatcher_of
 from purgatory_async.timing import TimerQueue, TimingWheel
 
-__all__ = ["Timer"]
-
 
 class Timer(Scheduler, LoopOwner):
     """Callbacks after a delay, on a timing wheel with one wakeup of the event loop.

@@ -10,8 +10,6 @@ from purgatory_async.errors import check_callback, check_result, refuse_again
 from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["Sleeper", "TimerHandle"]
-
 
 class Home(Protocol):
     """The part of a timer that its handles use."""

@@ -16,8 +16,6 @@ from purgatory_async.errors import (
 )
 from purgatory_async.native import also_compiled
 
-__all__ = ["ConditionWait", "KeyedWait", "Waiting"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from typing import Final
 
 from purgatory_async.native import also_compiled
 
-__all__ = ["SLICE", "Dispatcher", "dispatcher_of"]
-
 SLICE: Final = 256
 """Maximum of waiters woken, or deadlines handled, in one pass of the loop."""
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any, Final
 
-__all__ = ["build_beside_sources", "get_build_hook"]
-
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
 MODULE: Final = "purgatory_async.native._core"

@@ -6,8 +6,6 @@ It uses only what the interpreter has imported anyway: pathlib would take half o
 import os
 from binascii import crc32
 
-__all__ = ["asked_for", "sources_mark"]
-
 
 def asked_for() -> str | None:
     """Return what ``PURGATORY_ASYNC_PURE`` asks for: "pure", "compiled", or None for whatever there is.

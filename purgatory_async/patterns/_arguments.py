@@ -8,8 +8,6 @@ from purgatory_async import DelayedOperation, OperationCancelled, OperationExpir
 from purgatory_async.clock import MAX_TIMEOUT, as_number, describe
 from purgatory_async.errors import as_integer
 
-__all__ = ["check_function", "check_integer", "check_number", "result_of"]
-
 T = TypeVar("T")
 
 

@@ -7,8 +7,6 @@ from inspect import isawaitable
 
 from purgatory_async.errors import check_result
 
-__all__ = ["Calls", "Job"]
-
 
 def _nothing() -> None:
     """Do nothing after a run."""

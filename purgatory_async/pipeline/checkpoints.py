@@ -17,8 +17,6 @@ from purgatory_async.pipeline.damage import BEGIN_ANEW, is_parquet
 from purgatory_async.pipeline.distributed.inputs import NO_OPERATIONS
 from purgatory_async.pipeline.locations import whole
 
-__all__ = ["Identity", "check_checkpoint", "check_free", "check_pair", "claimed", "claimed_checkpoint"]
-
 _LOCK: Final = ".lock"
 _FORMAT: Final = 2  # since the operations are one source of the query and no longer two
 _SETTINGS: Final = "purgatory.json"  # of a distributed purgatory, in its checkpoint

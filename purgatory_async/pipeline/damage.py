@@ -21,8 +21,6 @@ import pyarrow.parquet as pq
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.source.stream import decode_offset
 
-__all__ = ["BEGIN_ANEW", "check_distributed_files", "check_stream_files", "drop_orphans", "is_parquet"]
-
 BEGIN_ANEW: Final = "begin anew with another --checkpoint and another --out"
 """The remedy where nothing less helps."""
 

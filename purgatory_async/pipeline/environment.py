@@ -18,8 +18,6 @@ import pyspark
 
 from purgatory_async.pipeline import Refused
 
-__all__ = ["EXECUTOR_LOCALE", "check_user", "environment_of_spark", "without_java_options", "without_modes"]
-
 _JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _MODES: Final = (
     "MASTER",

@@ -24,8 +24,6 @@ from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.environment import without_java_options
 from purgatory_async.pipeline.locations import whole
 
-__all__ = ["find_java_home"]
-
 OLDEST: Final = 17
 NEWEST: Final = 25
 PATIENCE_S: Final = 60

@@ -25,8 +25,6 @@ from pyarrow import fs
 
 from purgatory_async.journal.segments import is_url
 
-__all__ = ["Location", "StorePath", "arrow_source", "parsed", "whole"]
-
 _STORE: Final = re.compile(r"(s3a?)://([a-z0-9][a-z0-9.-]+(?:/.*)?)")
 _FILE: Final = re.compile(r"file:(?://)?(/(?!/).*)")
 _BUFFER: Final = 1 << 16

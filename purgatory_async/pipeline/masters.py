@@ -19,8 +19,6 @@ from pyspark.errors import PySparkException
 from purgatory_async.clock import monotonic
 from purgatory_async.pipeline import Refused
 
-__all__ = ["check_connect", "check_master"]
-
 PATIENCE_S: Final = 4  # less than 10 with the imports before it, on a busy machine too
 _SILENCE: Final = f"nothing is heard within {PATIENCE_S} s"
 

@@ -21,8 +21,6 @@ from typing import Final
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, StorePath
 
-__all__ = ["Stage", "check_fresh", "check_makeable", "checkpoint_path", "spark_path", "staged", "sync"]
-
 _SUCCESS: Final = "_SUCCESS"
 _UNFINISHED: Final = "_unfinished-"
 

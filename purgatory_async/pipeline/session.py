@@ -26,8 +26,6 @@ from purgatory_async.pipeline.environment import (
 from purgatory_async.pipeline.java import find_java_home
 from purgatory_async.pipeline.masters import check_connect, check_master
 
-__all__ = ["open_session", "stateful_tasks"]
-
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MOST_MEMORY: Final = 4 * 2**30  # bytes of the driver; five million rows fit

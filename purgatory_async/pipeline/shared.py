@@ -20,8 +20,6 @@ from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, whole
 from purgatory_async.pipeline.source.extent import Extent
 
-__all__ = ["any_of", "check_shared"]
-
 _ROWS = 1 << 10
 _ENCODING = "select reflect('java.lang.System', 'getProperty', 'sun.jnu.encoding')"
 Batches = Iterator[pa.RecordBatch]

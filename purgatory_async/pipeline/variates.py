@@ -12,8 +12,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["distinct_numbers", "exponential", "log", "lognormal", "normal_quantile", "uniforms"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

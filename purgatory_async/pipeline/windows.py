@@ -28,8 +28,6 @@ from purgatory_async.pipeline.output import spark_path, staged, sync
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
 from purgatory_async.pipeline.spark_tables import DAMAGE_SCHEMA, RECORD_SCHEMA, spark_writes
 
-__all__ = ["OUTCOMES", "WindowBatches", "add_up", "start_of", "steps", "windows"]
-
 OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeWord)
 """The outcomes of an operation."""
 

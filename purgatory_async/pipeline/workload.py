@@ -31,8 +31,6 @@ from purgatory_async.pipeline.variates import (
     uniforms,
 )
 
-__all__ = ["BLOCK", "GENERATOR_VERSION", "PROFILES", "SCHEMA", "Workload", "block_digest", "checksum"]
-
 BLOCK: Final = 65_536
 GENERATOR_VERSION: Final = 1
 """Changes when the same settings give other rows."""

@@ -23,8 +23,6 @@ from purgatory_async.service.logs import Log as Lines
 from purgatory_async.service.settings.settings import Settings, SettingsError
 from purgatory_async.service.visit import RIGHTS
 
-__all__ = ["keep", "state_for", "tried"]
-
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 

@@ -12,20 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = [
-    "DRAIN",
-    "Answer",
-    "Ask",
-    "Channel",
-    "Epoch",
-    "Forwarded",
-    "Message",
-    "Ready",
-    "Refused",
-    "Serving",
-    "Start",
-]
-
 MOST_UNREAD: Final = 4_194_304  # unread bytes of a stopped process beyond which it is asked nothing more
 
 DRAIN: Final = "drain"

@@ -21,8 +21,6 @@ from purgatory_async.service.held.waits import Waits
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.stats.oldest import OldestItem
 
-__all__ = ["show_gauges", "show_limits", "show_queues"]
-
 
 def show_gauges(
     metrics: Metrics, state: State, held_requests: HeldRequests, followers: Followers, streams: Streams

@@ -8,8 +8,6 @@ from typing import Final
 from purgatory_async import Timer
 from purgatory_async.service.channel import Answer, Ask, Serving
 
-__all__ = ["Peers"]
-
 PATIENCE: Final = 1.0  # seconds for all answers to a question
 
 

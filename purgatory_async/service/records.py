@@ -12,8 +12,6 @@ from purgatory_async.metrics import Metrics
 from purgatory_async.service.contract import problems
 from purgatory_async.service.settings.settings import Settings, SettingsError
 
-__all__ = ["UNRECORDED", "Records"]
-
 UNRECORDED: Final = ("X-Purgatory-Recorded", "false")
 
 

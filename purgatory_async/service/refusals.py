@@ -6,8 +6,6 @@ from purgatory_async.durable.fold.items import Queue
 from purgatory_async.durable.fold.results import Refused
 from purgatory_async.service.contract import problems
 
-__all__ = ["Proposal", "over_pending", "problem_of"]
-
 Proposal = (
     entries.SubmitOperation
     | entries.SignalKey

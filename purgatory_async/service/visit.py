@@ -18,19 +18,6 @@ from purgatory_async.service.contract.header_fields import values_of
 from purgatory_async.service.contract.problems import Problem
 from purgatory_async.web.asgi import Scope
 
-__all__ = [
-    "NO_ROUTE",
-    "RIGHTS",
-    "VISIT",
-    "Visit",
-    "admit_change",
-    "check_admission",
-    "forget_held",
-    "note_held",
-    "revocable",
-    "trace_id_of",
-]
-
 NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed
 
 _FIELD: Final = b"x-request-id"

@@ -9,8 +9,6 @@ from typing import Final
 
 from purgatory_async.clock import check_delay, describe, seconds_to_ns
 
-__all__ = ["ManualClock"]
-
 
 class ManualClock:
     """A clock for tests: `advance` moves it and runs what falls due on the way, each at its own time.

@@ -9,8 +9,6 @@ from typing import Any
 
 from purgatory_async.clock import Cancellable
 
-__all__ = ["VirtualTimeLoop"]
-
 
 class _JumpingSelector(selectors.DefaultSelector):
     """Polls I/O without waiting, and lets time jump."""

@@ -6,8 +6,6 @@ from typing import Final
 from purgatory_async.loop.purgatory import Purgatory
 from purgatory_async.loop.wakeups import dispatcher_of
 
-__all__ = ["assert_clean", "settle"]
-
 _MOST_PASSES: Final = 10_000
 # uvloop hides its ready callbacks; one that only starts another, without a task, is seen a pass later.
 _QUIET_PASSES: Final = 3

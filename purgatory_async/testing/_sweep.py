@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
-__all__ = ["cancel_sweep"]
-
 Scenario = Callable[[], Coroutine[Any, Any, object]]
 
 

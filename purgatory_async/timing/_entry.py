@@ -14,8 +14,6 @@ from typing import Final, Generic, TypeVar
 from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.native import also_compiled
 
-__all__ = ["LAST_TICK", "Bucket", "TimerEntry", "TimerNode"]
-
 _P = TypeVar("_P")
 
 LAST_TICK: Final = 2**62

@@ -5,8 +5,6 @@ from typing import Protocol
 from purgatory_async.errors import as_integer
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["TimerQueue"]
-
 
 class TimerQueue(Protocol):
     """Orders deadlines in integer ticks, without a clock or callbacks.

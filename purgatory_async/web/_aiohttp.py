@@ -16,8 +16,6 @@ from purgatory_async.web._answer import Encode
 from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Asked, Terms, poll
 from purgatory_async.web.race import ClientLeft, Race, WaitFunction
 
-__all__ = ["aiohttp_poll"]
-
 
 class AiohttpRequest(Protocol):
     """The part of an ``aiohttp.web.Request`` that a poll uses."""

@@ -11,8 +11,6 @@ from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Terms
 from purgatory_async.web.asgi import Receive, Scope
 from purgatory_async.web.race import WaitFunction
 
-__all__ = ["starlette_poll"]
-
 
 class StarletteRequest(Protocol):
     """The part of a ``starlette.requests.Request`` that a poll uses."""

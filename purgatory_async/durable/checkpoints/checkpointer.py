@@ -17,8 +17,6 @@ from purgatory_async.durable.checkpoints.checkpointing import STORE_VARIABLE, Sa
 from purgatory_async.durable.urls import Store, Sync
 from purgatory_async.metrics import Metrics
 
-__all__ = ["Checkpointer"]
-
 ENTRIES: Final = 100_000
 BYTES: Final = 64 << 20
 RETRY_S: Final = 30.0

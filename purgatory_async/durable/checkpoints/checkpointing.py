@@ -25,8 +25,6 @@ from purgatory_async.durable.fold.codec import encode
 from purgatory_async.durable.fold.entries import Tick
 from purgatory_async.durable.urls import Store, Sync, opened, parsed, sole
 
-__all__ = ["KEEP", "STORE_VARIABLE", "Saved", "checkpoint", "save"]
-
 KEEP: Final = 100_000
 """Entries before the checkpoint that stay in the log, for slow workers and for waits with ``since``."""
 MAX_BYTES: Final = 4 << 30

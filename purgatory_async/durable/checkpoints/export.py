@@ -25,8 +25,6 @@ from purgatory_async.journal.lines import Damage
 from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.segments import DirectoryLock, Sealer, Segment, SegmentFile, list_segments
 
-__all__ = ["Export", "export"]
-
 SEGMENT_BYTES: Final = 64 << 20
 SAVE_ENTRIES: Final = 50_000
 """How many entries a killed export may have to fold again; a log keeps twice as many before its checkpoint."""

@@ -19,8 +19,6 @@ from purgatory_async.durable.fold.restoring import restored
 from purgatory_async.journal import JournalError
 from purgatory_async.journal.segments import sync_directory
 
-__all__ = ["Exported"]
-
 NAME: Final = ".export"
 _PRIVATE: Final = 0o600
 _WHOLE: Final = 1 << 62  # one part: it is in one file anyway

@@ -14,8 +14,6 @@ from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.events import Event, KeySignalled, OperationEnded, OperationSubmitted
 from purgatory_async.journal._encoder import Encoder, Entry, Sample
 
-__all__ = ["Recorder", "Run"]
-
 SAMPLE_NS: Final = 1_000_000_000
 NS_PER_US: Final = 1_000
 

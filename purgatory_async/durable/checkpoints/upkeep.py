@@ -12,8 +12,6 @@ from purgatory_async.durable.fold.codec import encode
 from purgatory_async.durable.fold.entries import SetLevel
 from purgatory_async.durable.urls import Store, opened
 
-__all__ = ["Restored", "mark_restored", "raise_level"]
-
 
 async def raise_level(log: Log, level: int) -> int:
     """Raise the level of an open log, and return the level before. Does nothing if it has that level.

@@ -20,8 +20,6 @@ from msgspec import UNSET
 
 from purgatory_async.durable.fold.signals import LEDGER_SIZE, Signal
 
-__all__ = ["Batch", "Part"]
-
 _PARTS: Final = 64
 """How many combinations of keys are remembered."""
 

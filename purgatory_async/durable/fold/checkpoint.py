@@ -18,8 +18,6 @@ from purgatory_async.durable.fold.fold import DIGEST_BYTES, Fold
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.terms import seal
 
-__all__ = ["PART_BYTES", "digest", "parts"]
-
 PART_BYTES: Final = 1 << 20
 
 

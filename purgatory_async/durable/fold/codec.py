@@ -26,8 +26,6 @@ from purgatory_async.durable.fold.entries import (
 )
 from purgatory_async.errors import PurgatoryError
 
-__all__ = ["EntryError", "decode", "detached", "encode", "encode_as", "older", "one_line", "size_of"]
-
 _SIZE: Final = 200  # bytes of an entry besides its attachment
 
 _DECODER: Final[msgspec.json.Decoder[AnyEntry]] = msgspec.json.Decoder(AnyEntry)

@@ -17,17 +17,6 @@ from purgatory_async.durable.documents import KeyedSignal, SignalView
 from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
 from purgatory_async.durable.fold.signals import Signal
 
-__all__ = [
-    "PIECE_BYTES",
-    "KeptBytes",
-    "length",
-    "size_of_operation",
-    "size_of_signal",
-    "size_of_voter",
-    "text_bytes",
-    "text_of_id",
-]
-
 PIECE_BYTES: Final = 128
 """What an operation, a signal, an item or a lease counts besides its text."""
 

@@ -20,8 +20,6 @@ from purgatory_async.durable.fold.kept_bytes import size_of_signal, text_bytes
 from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, Effect, Shared
 from purgatory_async.durable.fold.signals import Signal
 
-__all__ = ["KeptSignals", "Key", "KeySignalled", "Superseded"]
-
 _FEW: Final = 64  # turns that are not worth sweeping
 
 

@@ -24,8 +24,6 @@ from purgatory_async.durable.fold.results import (
 )
 from purgatory_async.durable.fold.shared import Shared, Work
 
-__all__ = ["QueueRules"]
-
 
 class QueueRules:
     """Applies entries to the queues.

@@ -7,8 +7,6 @@ from typing import Final, Generic, TypeVar
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES
 from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, Shared
 
-__all__ = ["Remembered"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

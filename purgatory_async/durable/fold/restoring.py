@@ -46,8 +46,6 @@ from purgatory_async.durable.fold.shared import Limits, Totals
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.fold.terms import seal
 
-__all__ = ["Restoring", "empty_after", "restored"]
-
 _DECODER: Final[msgspec.json.Decoder[lines.AnyLine]] = msgspec.json.Decoder(lines.AnyLine)
 _CAUSE: Final = itemgetter(0, 1)
 # The kinds of what is due, in their order within a step.

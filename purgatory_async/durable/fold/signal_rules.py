@@ -24,8 +24,6 @@ from purgatory_async.durable.fold.shared import MOST_OF_ENTRY, Shared, Work
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.events import Observer
 
-__all__ = ["SignalRules"]
-
 FEW: Final = 64
 """Operations on a key that are checked without a break: some 50 us, and half a millisecond if all end."""
 AT_ONCE: Final = 16

@@ -9,8 +9,6 @@ from bisect import bisect_right
 from hashlib import blake2b
 from typing import Final
 
-__all__ = ["KEPT", "Begun", "Terms", "seal"]
-
 Begun = tuple[tuple[int, str], ...]
 """Terms: the position at which each began, and its name."""
 

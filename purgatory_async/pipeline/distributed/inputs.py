@@ -14,15 +14,6 @@ from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.output import spark_path
 from purgatory_async.pipeline.source.parquet import is_text, is_texts
 
-__all__ = [
-    "NO_OPERATIONS",
-    "OPERATION_COLUMNS",
-    "SIGNAL_COLUMNS",
-    "check_input",
-    "read_operations",
-    "read_signals",
-]
-
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 

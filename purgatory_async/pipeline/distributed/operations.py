@@ -32,19 +32,6 @@ from purgatory_async.pipeline.distributed.shards import (
 )
 from purgatory_async.pipeline.distributed.watches import MATCHES
 
-__all__ = [
-    "OPERATIONS",
-    "OPERATION_INPUT",
-    "OPERATION_OUTPUT",
-    "OPERATION_STATE",
-    "OUTCOMES",
-    "PENDING",
-    "TALLY",
-    "OperationProcessor",
-    "OperationShard",
-    "Step",
-]
-
 OPERATIONS: Final = pa.schema({"op_id": TEXT, "submit_ns": LONG, "deadline_ns": LONG, "needed": LONG})
 PENDING: Final = pa.schema([*OPERATIONS, ("amount", LONG)])
 OUTCOMES: Final = pa.schema(

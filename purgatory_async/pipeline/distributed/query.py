@@ -21,8 +21,6 @@ from purgatory_async.pipeline.distributed.shards import Pace
 from purgatory_async.pipeline.distributed.watches import WATCH_INPUT, WATCH_OUTPUT, WatchProcessor
 from purgatory_async.pipeline.output import checkpoint_path
 
-__all__ = ["DECIDING_STAGE", "WATCHING_STAGE", "outcomes", "read_tally"]
-
 # Spark numbers the operators of a query from its end.
 DECIDING_STAGE = 0
 WATCHING_STAGE = 1

@@ -24,26 +24,6 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-__all__ = [
-    "LONG",
-    "TEXT",
-    "Frontier",
-    "Longs",
-    "Pace",
-    "ShardProcessor",
-    "Time",
-    "as_rows",
-    "by_clock",
-    "by_watermark",
-    "chosen",
-    "decode",
-    "encode",
-    "identities",
-    "longs",
-    "new_rows",
-    "replaced",
-]
-
 Longs = NDArray[np.int64]
 LONG: Final = pa.int64()
 TEXT: Final = pa.string()

@@ -33,8 +33,6 @@ from purgatory_async.pipeline.distributed.shards import (
     replaced,
 )
 
-__all__ = ["MATCHES", "SIGNALS", "WATCHES", "WATCH_INPUT", "WATCH_OUTPUT", "WatchProcessor", "WatchShard"]
-
 WATCHES: Final = pa.schema({"key": TEXT, "op_id": TEXT, "submit_ns": LONG, "until_ns": LONG, "needed": LONG})
 SIGNALS: Final = pa.schema({"key": TEXT, "at_ns": LONG, "n": LONG})
 SEEN: Final = pa.schema([*SIGNALS, ("kept_until_ns", LONG)])

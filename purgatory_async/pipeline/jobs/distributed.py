@@ -60,8 +60,6 @@ from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.session import open_session, stateful_tasks
 from purgatory_async.pipeline.shared import check_shared
 
-__all__ = ["JAVA_OPTIONS", "Plan", "command", "run"]
-
 MS: Final = 1000  # in a second
 LONGEST_S: Final = 10 * 365 * 24 * 3600
 

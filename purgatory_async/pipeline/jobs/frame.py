@@ -19,21 +19,6 @@ from purgatory_async.pipeline.operations.between import Between, instant_ns
 from purgatory_async.pipeline.output import check_makeable
 from purgatory_async.pipeline.source.extent import segments_in
 
-__all__ = [
-    "C",
-    "continued_options",
-    "directory_option",
-    "journal_option",
-    "open_option",
-    "open_page",
-    "out_option",
-    "progress",
-    "range_options",
-    "spark_options",
-    "summary",
-    "window_option",
-]
-
 _NS: Final = 1_000_000_000
 _LONGEST_S: Final = 1000 * 366 * 24 * 3600
 _CONTINUED: Final = "Directory for the results; continued, with the same checkpoint."

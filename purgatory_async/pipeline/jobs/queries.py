@@ -15,8 +15,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.damage import BEGIN_ANEW
 
-__all__ = ["damage_explained", "run_query", "stop_asked"]
-
 STARTS: Final = 5
 LOOK_S: Final = 0.2
 # A constant in Spark. A Python process that imports pandas takes longer while other programs keep the processors busy.

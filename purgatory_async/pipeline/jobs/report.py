@@ -27,8 +27,6 @@ from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey
 
-__all__ = ["command", "run"]
-
 
 def run(
     journal: Location | Extent,

@@ -28,8 +28,6 @@ from purgatory_async.pipeline.source.extent import survey
 from purgatory_async.pipeline.source.tables import PurgatoryJournal
 from purgatory_async.pipeline.windows import WindowBatches
 
-__all__ = ["Plan", "command", "run"]
-
 _MS: Final = 1_000_000
 # One batch per window, within these limits: shorter ones cost mostly overhead, longer ones make readers wait.
 _SHORTEST_MS: Final = 1000

@@ -53,8 +53,6 @@ from purgatory_async.pipeline.whatif.replay import (
 )
 from purgatory_async.pipeline.whatif.wheel_sim import NEVER, Setting, Totals, Waits, simulate
 
-__all__ = ["Wanted", "command", "run"]
-
 _NS: Final = 1_000_000_000
 _SLICE_RECORDS: Final = 200_000  # of a node: few enough for a worker's memory, enough to pay for a slice
 

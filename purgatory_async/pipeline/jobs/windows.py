@@ -28,8 +28,6 @@ from purgatory_async.pipeline.source.tables import map_records, read_journal
 from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
 from purgatory_async.pipeline.windows import steps, windows
 
-__all__ = ["command", "run"]
-
 
 def run(journal: Location | Extent, out: Path | Stage, window_ns: int, spark: SparkSession) -> dict[str, Any]:
     """Count a journal, its directory or the result of `survey`, by windows.

@@ -34,8 +34,6 @@ from purgatory_async.pipeline.workload import (
 if TYPE_CHECKING:  # Spark is optional here
     from pyspark.sql import SparkSession
 
-__all__ = ["command", "run"]
-
 MANIFEST: Final = "manifest.json"
 _BLOCKS_A_PART: Final = 8  # by default; a file of about 10 MB
 _MOST_PARTS: Final = 100_000

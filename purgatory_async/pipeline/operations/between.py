@@ -15,8 +15,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ALWAYS", "Between", "instant_ns"]
-
 _NS: Final = 1_000_000_000
 _ISO: Final = re.compile(
     r"((?:\d{4}-\d\d-\d\d|\d{8})[T ]\d\d(?::?\d\d)?)(:?\d\d(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)",

@@ -17,19 +17,6 @@ from numpy.typing import NDArray
 from purgatory_async.journal.columns import arrow_schema
 from purgatory_async.journal.schema import FIELDS
 
-__all__ = [
-    "BUCKETS",
-    "DEALT",
-    "DEAL_READ",
-    "bucket_of",
-    "buckets_for",
-    "deal",
-    "gathered",
-    "in_portions",
-    "packed",
-    "unpacked",
-]
-
 BUCKETS: Final = 64
 """The number of buckets for an unknown number of operations."""
 

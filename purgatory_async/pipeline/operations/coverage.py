@@ -9,8 +9,6 @@ import pyarrow.compute as pc
 
 from purgatory_async.pipeline.operations.buckets import in_portions
 
-__all__ = ["COVERED", "COVER_READ", "cover"]
-
 COVER_READ: Final = (
     *("run_id", "node", "seq", "kind", "wall_ns", "mono_ns"),
     *("timeout_ns", "tick_ns", "wheel_size"),

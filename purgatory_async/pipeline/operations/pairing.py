@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from purgatory_async.pipeline.operations.between import ALWAYS, Between
 
-__all__ = ["ANOMALIES", "OPERATIONS", "Pairing"]
-
 OPERATIONS: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("run_id", "node", "op_id")),

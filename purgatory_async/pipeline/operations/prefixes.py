@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["PREFIX", "Prefixed", "in_order"]
-
 Ints = NDArray[np.int64]
 _SIGN: Final = "[:/]"
 

@@ -22,19 +22,6 @@ from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal, 
 from purgatory_async.pipeline.operations.pairing import ANOMALIES, OPERATIONS, Pairing
 from purgatory_async.pipeline.spark_tables import on_workers, spark_reads, spark_schema
 
-__all__ = [
-    "OPERATION",
-    "anomalies",
-    "dealt",
-    "map_operations",
-    "nodes",
-    "operations",
-    "paired",
-    "read_operations",
-    "write_bucket",
-    "write_operations",
-]
-
 OPERATION: Final = ("run_id", "node", "op_id")
 """The columns that identify an operation."""
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-__all__ = ["counted", "duration", "instant", "number", "printable", "share", "write_document"]
-
 _UNITS: Final = (
     *(("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("min", 60_000_000_000)),
     *(("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)),

@@ -19,8 +19,6 @@ from matplotlib.ticker import MaxNLocator
 
 from purgatory_async.pipeline.pages.document import number
 
-__all__ = ["COLOURS", "HALF", "WIDE", "draw", "label", "legend"]
-
 # For white pages, by the names of the style sheet's variables, which also has dark ones.
 COLOURS: Final = {
     "ink": "#1c2430",

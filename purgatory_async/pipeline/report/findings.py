@@ -41,8 +41,6 @@ from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS, Extent
 from purgatory_async.pipeline.source.tables import map_records, read_journal
 from purgatory_async.pipeline.spark_tables import count_rows, spark_reads, spark_writes
 
-__all__ = ["Findings", "Step", "Stretch", "examine", "filled", "nice_width_ns"]
-
 _LEAST_WIDTH_NS: Final = 1_000_000
 _STRETCHES: Final = 240  # a figure as wide as a page shows no more
 _NS: Final = 1_000_000_000

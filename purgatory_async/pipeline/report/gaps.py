@@ -16,8 +16,6 @@ from purgatory_async.journal.segments import Segment
 from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.source.extent import Extent
 
-__all__ = ["Edges", "find_edges", "missing"]
-
 
 def missing(covered: DataFrame) -> DataFrame:
     """Find the missing numbers between the first and the last record of each run and node.

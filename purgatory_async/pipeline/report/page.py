@@ -17,8 +17,6 @@ from purgatory_async.pipeline.pages.drawing import COLOURS, HALF, WIDE, label, l
 from purgatory_async.pipeline.report.findings import Findings
 from purgatory_async.pipeline.report.sums import OUTCOMES
 
-__all__ = ["draw", "write_page"]
-
 _FEW: Final = 10  # listed missing ranges, and nodes
 _MOST_KEYS: Final = 12
 _NAME: Final = 32  # characters of a key that fit beside the bars

@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 
 from purgatory_async.pipeline.report.sums import OUTCOMES, Set
 
-__all__ = ["PERCENTILES", "PREFIXES", "prefix_table", "ranked_sums"]
-
 PERCENTILES: Final = (50, 95, 99)
 """The percentiles that a report shows, in percent."""
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from purgatory_async.journal.schema import OutcomeWord
 from purgatory_async.pipeline.operations.prefixes import Prefixed, in_order
 
-__all__ = ["CHOSEN", "OUTCOMES", "READ", "STEPS", "SUMS", "Ranks", "Set", "added_up", "chosen", "summed"]
-
 Ints = NDArray[np.int64]
 
 OUTCOMES: Final = (*get_args(OutcomeWord), "pending")

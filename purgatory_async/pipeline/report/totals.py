@@ -12,8 +12,6 @@ from purgatory_async.pipeline.report.sums import OUTCOMES
 from purgatory_async.pipeline.windows import OUTCOMES as ENDS
 from purgatory_async.pipeline.windows import start_of, steps
 
-__all__ = ["by_key", "by_prefix", "ranked", "timeline"]
-
 
 def ranked(chosen: DataFrame, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
     """Find the values of some ranks in parts, given the values that `sums.chosen` picked and `Ranks.wanted`.

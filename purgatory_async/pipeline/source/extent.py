@@ -24,22 +24,6 @@ from purgatory_async.pipeline.locations import Location, arrow_source
 from purgatory_async.pipeline.operations.between import ALWAYS, Between
 from purgatory_async.pipeline.source.parquet import conform, last_wall_ns, read_rows, spark_columns
 
-__all__ = [
-    "DAMAGE_COLUMNS",
-    "START",
-    "TABLES",
-    "Extent",
-    "Piece",
-    "Position",
-    "SegmentGone",
-    "damage_rows",
-    "divide",
-    "last_position",
-    "read_table",
-    "segments_in",
-    "survey",
-]
-
 # Bytes decoded at a time. Larger blocks are slower: the decoded records should stay in the processor's cache.
 _BLOCK: Final = 1 << 18
 # Bytes of JSON lines for a task: some seconds of work on one core.

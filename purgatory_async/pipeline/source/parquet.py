@@ -14,17 +14,6 @@ from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, arrow_source
 
-__all__ = [
-    "conform",
-    "holds_after",
-    "is_text",
-    "is_texts",
-    "last_wall_ns",
-    "read_group",
-    "read_rows",
-    "spark_columns",
-]
-
 _REQUIRED: Final = ("run_id", "node", "seq", "kind", "wall_ns", "mono_ns")
 _SCHEMA: Final = arrow_schema()
 _BATCH: Final = 1 << 16  # records

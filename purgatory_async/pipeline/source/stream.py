@@ -34,8 +34,6 @@ from purgatory_async.pipeline.source.extent import (
 )
 from purgatory_async.pipeline.source.parquet import holds_after
 
-__all__ = ["JournalStreamReader", "Offset", "decode_offset", "encode_offset"]
-
 Place = tuple[str, str, int]
 """A segment by its run, node and number."""
 

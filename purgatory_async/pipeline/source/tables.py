@@ -31,8 +31,6 @@ from purgatory_async.pipeline.source.parquet import read_group
 from purgatory_async.pipeline.source.stream import JournalStreamReader
 from purgatory_async.pipeline.spark_tables import on_workers, spark_schema
 
-__all__ = ["JournalReader", "JournalTables", "PurgatoryJournal", "map_records", "read_journal"]
-
 
 class PurgatoryJournal(DataSource):
     """A journal as a table; see the module."""

@@ -13,8 +13,6 @@ from purgatory_async.pipeline.pages import drawing
 from purgatory_async.pipeline.pages.document import counted, duration, number, share, write_document
 from purgatory_async.pipeline.pages.drawing import COLOURS, HALF, label, legend
 
-__all__ = ["draw", "recommend", "write_page"]
-
 _NS: Final = 1_000_000_000
 # What counts as no worse: a share of what the most generous setting completes, of the timeout, of the fewest inserts.
 _ENOUGH, _LATE, _SLACK = 0.99, 0.01, 1.01

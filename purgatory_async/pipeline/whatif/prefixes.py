@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from purgatory_async.pipeline.whatif.page import recommend
 
-__all__ = ["SHOWN", "Prefix", "recommend_each"]
-
 SHOWN: Final = 20  # prefixes on the page and in the summary; the table has all
 
 Line = Mapping[str, Any]

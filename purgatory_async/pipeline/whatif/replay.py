@@ -32,18 +32,6 @@ from purgatory_async.pipeline.whatif.wheel_sim import (
     simulate_groups,
 )
 
-__all__ = [
-    "ENDLESS",
-    "SIGNALS",
-    "SIGNALS_READ",
-    "SLICED",
-    "WAITS",
-    "Slices",
-    "recorded",
-    "replay",
-    "replay_prefixes",
-]
-
 ENDLESS: Final = -(2**63)
 """The slice of those that wait without end."""
 

@@ -24,8 +24,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["AT_ONCE", "Ints", "Signals", "Waits", "satisfied"]
-
 Ints = NDArray[np.int64]
 
 AT_ONCE: Final = -1

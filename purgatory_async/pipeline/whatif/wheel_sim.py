@@ -27,8 +27,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["NEVER", "Setting", "Totals", "Waits", "simulate", "simulate_groups"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

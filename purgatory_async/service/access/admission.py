@@ -8,8 +8,6 @@ from typing import Final, Protocol
 from purgatory_async.service.access.grants import Grant, Permission
 from purgatory_async.service.contract import problems
 
-__all__ = ["Admission", "Releasable"]
-
 
 class Releasable(Protocol):
     """What keeps a request waiting: its `HeldRequest`, a stream, or an entry that is not yet sent to the log."""

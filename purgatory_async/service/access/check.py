@@ -31,8 +31,6 @@ from purgatory_async.service.settings.hosts import (
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.web.asgi import Scope
 
-__all__ = ["Access"]
-
 # Every other method may change something, unknown ones included.
 _HARMLESS: Final = frozenset({"GET", "HEAD"})
 _BEARER: Final = re.compile(rb"bearer +(" + TOKEN + rb")", re.IGNORECASE)

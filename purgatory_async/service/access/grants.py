@@ -8,8 +8,6 @@ from typing import Final, Protocol
 
 from msgspec import UNSET, UnsetType
 
-__all__ = ["NO_LIMITS", "UNBOUND", "Demand", "Grant", "OwnerLimits", "Permission", "Rate", "short_name"]
-
 _MINUTE_NS: Final = 60_000_000_000
 
 

@@ -15,8 +15,6 @@ from typing import IO, Final, Protocol
 from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.contract import problems
 
-__all__ = ["Rates", "SharedTimes", "shared_file"]
-
 _SECOND_NS: Final = 1_000_000_000
 _SLOT: Final = Struct("=8sq")  # the digest of an owner, and its time
 _SLOTS: Final = 1024  # more owners than a tokens file can have, so that some are free for new ones

@@ -22,8 +22,6 @@ from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.settings.settings import SettingsError
 from purgatory_async.service.settings.sizes import parse_size
 
-__all__ = ["MAX_TOKENS", "MIN_TOKEN", "TOKEN", "Tokens", "parse_tokens", "read_tokens"]
-
 # 12 random bytes in base64: 96 bits cannot be guessed over a network. It also keeps words out.
 MIN_TOKEN: Final = 16
 MAX_TOKEN: Final = 1024  # some proxies refuse longer headers

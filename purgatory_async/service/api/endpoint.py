@@ -14,9 +14,6 @@ from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.service import Service
 from purgatory_async.web.asgi import Scope, Send
 
-__all__ = ["Answers", "Endpoint", "Match", "Reply", "Routes", "raw_path"]
-
-
 # The text of a segment, and the name of the parameter that stands for any text instead.
 _Segment = tuple[bytes, str | None]
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Hashable
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.service import Service
 
-__all__ = ["hold"]
-
 
 async def hold(
     service: Service, request: Request, watched: Hashable, seconds: float, so: Callable[[], bool]

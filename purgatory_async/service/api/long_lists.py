@@ -9,8 +9,6 @@ import msgspec
 from purgatory_async.service.api.strict_json import MAX_CONTAINERS, MAX_DEPTH
 from purgatory_async.service.contract import problems
 
-__all__ = ["MAX_LISTED", "check_list"]
-
 MAX_LISTED: Final = 4096  # keys of an operation, repeated ones included
 _SHORT_BYTES: Final = 1 << 14  # below it the decoder says as much
 

@@ -27,8 +27,6 @@ from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
 from purgatory_async.service.service import Service
 from purgatory_async.web.durations import GRAMMAR
 
-__all__ = ["document", "with_description"]
-
 Routes = Mapping[str, Mapping[str, Endpoint]]
 
 _INDEX: Final = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}

@@ -8,8 +8,6 @@ from purgatory_async.service.api.request import Request
 from purgatory_async.service.http.answer import Answer
 from purgatory_async.service.service import Service
 
-__all__ = ["MODULES", "STATIC", "module_reader", "read_page", "read_script", "read_style", "redirect_ui"]
-
 STATIC: Final = Path(__file__).parent.parent / "static"
 _MEDIA_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 

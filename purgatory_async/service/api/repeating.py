@@ -15,8 +15,6 @@ from msgspec import UNSET, UnsetType
 
 from purgatory_async.service.contract.percent import percent_decoded
 
-__all__ = ["ONCE", "Repeatable", "digest_of"]
-
 _WHOLE: Final = 2.0**63
 """Below it a float without a fraction is the integer of the same value."""
 _LONG: Final = 40

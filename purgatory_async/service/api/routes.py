@@ -60,8 +60,6 @@ from purgatory_async.service.contract.queue_messages import (
 from purgatory_async.service.held.stream import EVENT_STREAM
 from purgatory_async.service.stats.messages import DashboardFeed, SearchPage, Stats
 
-__all__ = ["DESCRIBED", "ROUTES"]
-
 _READ: Final = Permission.READ
 _WAIT: Final = Permission.WAIT
 _SIGNAL: Final = Permission.SIGNAL

@@ -10,8 +10,6 @@ from prometheus_client.registry import Collector
 
 from purgatory_async.service.service import Service
 
-__all__ = ["METRICS", "OWN", "SHARED", "own_metrics", "scrape"]
-
 METRICS: Final = "metrics"  # the question to the other workers
 
 # Of the state, which is equal at every worker: aggregate with max, not sum.

@@ -3,8 +3,6 @@
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_LE
 from typing import Final
 
-__all__ = ["bom_fault"]
-
 _MARKS: Final = {
     BOM_UTF8: "UTF-8",
     BOM_UTF32_LE: "UTF-32",  # before the mark of UTF-16, which it begins with

@@ -7,8 +7,6 @@ import msgspec
 from purgatory_async.durable.documents import OperationView
 from purgatory_async.service.contract.messages import WaitView
 
-__all__ = ["ANSWER_BYTES", "fitting"]
-
 ANSWER_BYTES: Final = 1 << 20
 # Without its attachments a view has at most 64 keys, twice, and 64 signals with a key and a voter: half a megabyte.
 _SAFE: Final = ANSWER_BYTES // 4

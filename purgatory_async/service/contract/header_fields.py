@@ -7,8 +7,6 @@ with the same fields share. Any other ASGI server has a list, which is indexed f
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
-__all__ = ["Field", "Fields", "by_name", "values_of"]
-
 Field = tuple[bytes, bytes]
 """A name in lower case, as ASGI requires, and a value."""
 

@@ -5,8 +5,6 @@ from typing import Final
 
 from purgatory_async.service.contract import problems
 
-__all__ = ["percent_decoded"]
-
 _ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 

@@ -5,8 +5,6 @@ from typing import Final
 
 from purgatory_async import compiled
 
-__all__ = ["CORE", "VERSION"]
-
 
 def _installed() -> str:
     try:

@@ -26,8 +26,6 @@ from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.patterns import Watermark
 from purgatory_async.service.contract.messages import GapEvent, OperationEvent, SignalEvent
 
-__all__ = ["EVENT_ID", "Feed"]
-
 EVENT_ID: Final = rf"{HISTORY}-[0-9]{{1,18}}(\.[0-9]{{1,18}})?|[0-9]{{1,18}}"
 KEPT: Final = 10_000
 MAX_KEPT: Final = 16 << 20  # bytes: ten thousand events may have 64 long keys each

@@ -22,8 +22,6 @@ from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.held.requests import HeldRequests
 from purgatory_async.web.asgi import Receive
 
-__all__ = ["Followers"]
-
 PATIENCE: Final = 3
 """How often a reader that is far behind searches again, if the state dropped some of what it found meanwhile."""
 

@@ -5,8 +5,6 @@ from typing import Final
 from purgatory_async.durable.fold.kept_bytes import KeptBytes
 from purgatory_async.durable.fold.signals import Signal
 
-__all__ = ["Heard"]
-
 
 class Heard(KeptBytes):
     """Counts a signal once however many conditions show it, and apart from the state, which is equal at all workers."""

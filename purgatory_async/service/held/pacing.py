@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from purgatory_async import DelayedOperation
 
-__all__ = ["SLICE", "Pace"]
-
 SLICE: Final = 32
 """Operations that are completed in one pass of the loop: with their answers 3 ms."""
 

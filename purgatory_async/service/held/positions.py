@@ -8,8 +8,6 @@ from purgatory_async import Timer
 from purgatory_async.cluster.log import LogUnavailable
 from purgatory_async.patterns import Watermark
 
-__all__ = ["Positions"]
-
 
 class Positions:
     """Waits until the state has reached a position.

@@ -18,8 +18,6 @@ from purgatory_async.service.visit import forget_held, note_held
 from purgatory_async.web.asgi import Receive, Send
 from purgatory_async.web.race import ClientLeft, Race, listening
 
-__all__ = ["EVENT_STREAM", "EventStream", "Streams"]
-
 EVENT_STREAM: Final = "text/event-stream"
 MAX_STREAMS: Final = 256
 SILENCE: Final = 15.0  # seconds without events, after which a comment keeps the connection alive

@@ -18,8 +18,6 @@ from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.held.requests import HeldRequests
 from purgatory_async.web.asgi import Receive
 
-__all__ = ["OF_TAKERS", "Takers"]
-
 OF_TAKERS: Final = ItemLeased, TakerLeft
 """The effects that takers hear; most steps have none."""
 

@@ -28,8 +28,6 @@ from purgatory_async.service.contract.messages import WaitView
 from purgatory_async.service.held.heard import Heard
 from purgatory_async.service.held.pacing import Pace
 
-__all__ = ["Wait", "Waits"]
-
 
 class SignalsLost(Interruption):
     """The state was loaded again: what was signalled meanwhile is not known."""

@@ -50,8 +50,6 @@ from purgatory_async.service.http.outlet import Outlet
 from purgatory_async.service.http.phase import TRANSITIONS, Phase
 from purgatory_async.service.visit import VISIT, Visit
 
-__all__ = ["Connection", "connection_class"]
-
 MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
 MAX_SPARED: Final = 65_536  # bytes of an unused body that are read to keep the connection
 MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort

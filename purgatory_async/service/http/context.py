@@ -11,8 +11,6 @@ from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
 from purgatory_async.web.asgi import Application
 
-__all__ = ["Allowed", "Deadlines", "ServerContext", "Watched"]
-
 Allowed = tuple[float, Callable[[Any], None]] | None
 
 

@@ -18,8 +18,6 @@ from purgatory_async.service.http.head import Head, are_fields
 from purgatory_async.service.visit import Visit
 from purgatory_async.web.asgi import Message, Scope
 
-__all__ = ["Exchange", "Wire", "opening", "scope_of"]
-
 MAX_UNREAD: Final = 65_536  # bytes of a body kept for the application before reading pauses
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _STATUS_LINES: Final = {

@@ -11,8 +11,6 @@ from typing import Final
 
 from purgatory_async.service.http.context import Allowed, Watched
 
-__all__ = ["PIECE_BYTES", "Outlet"]
-
 PIECE_BYTES: Final = 65_536
 
 

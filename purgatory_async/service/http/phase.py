@@ -20,8 +20,6 @@ written bytes to leave, and `lose` is the end: also when the client closes in an
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["TRANSITIONS", "Phase"]
-
 
 class Phase(StrEnum):
     """What a connection does now."""

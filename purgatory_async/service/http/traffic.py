@@ -16,8 +16,6 @@ from purgatory_async.service.logs import Log
 from purgatory_async.service.visit import Visit, trace_id_of
 from purgatory_async.web.asgi import Scope
 
-__all__ = ["Traffic"]
-
 # Seconds, from a read in memory to a wait of the longest default, and streams above.
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60)
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})

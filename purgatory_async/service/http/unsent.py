@@ -9,8 +9,6 @@ from typing import Final, Protocol
 from purgatory_async import Timer
 from purgatory_async.service.contract import problems
 
-__all__ = ["Sender", "Unsent"]
-
 PAUSE: Final = 0.02  # seconds between two looks at all connections
 
 

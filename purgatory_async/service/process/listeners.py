@@ -12,8 +12,6 @@ from purgatory_async.errors import RefusedError
 from purgatory_async.service.settings.hosts import canonical_host, is_loopback
 from purgatory_async.service.settings.settings import Settings, UnprotectedError, passed_descriptors
 
-__all__ = ["BACKLOG", "Listeners", "StartRefused", "accept_waiting", "listen"]
-
 BACKLOG: Final = 4096  # room for all clients that reconnect after a restart
 
 

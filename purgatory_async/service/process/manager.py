@@ -12,8 +12,6 @@ from purgatory_async.clock import MonotonicClock
 from purgatory_async.service.logs import Log
 from purgatory_async.service.settings.settings import SettingsError
 
-__all__ = ["Manager"]
-
 
 class Manager:
     """The service manager of this process.

@@ -46,8 +46,6 @@ from purgatory_async.service.process.manager import Manager
 from purgatory_async.service.process.server import DAMAGED, REFUSED, run_on_uvloop, signals_of
 from purgatory_async.service.settings.settings import Settings
 
-__all__ = ["Supervisor", "supervise"]
-
 FIRST_PAUSE: Final = 1.0  # seconds before a worker is started again
 LONGEST_PAUSE: Final = 30.0  # also how long it serves before its pause is the first one again
 _STANDARD_ERROR: Final = 2

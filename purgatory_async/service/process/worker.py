@@ -43,8 +43,6 @@ from purgatory_async.service.settings.settings import Settings
 if TYPE_CHECKING:
     from purgatory_async.durable.state import Answer as StateAnswer
 
-__all__ = ["main"]
-
 
 async def _work(channel: Channel, listeners: Listeners) -> int:
     """Serve until the supervisor forwards a signal or is gone; return the exit code."""

@@ -7,8 +7,6 @@ from typing import Final
 
 from purgatory_async.service.settings.hosts import canonical_host
 
-__all__ = ["base_path", "file_mode", "host_name", "host_names", "unix_socket"]
-
 MAX_UDS_BYTES: Final = 107  # of the path of a Unix socket on Linux
 MAX_BASE_PATH: Final = 255
 

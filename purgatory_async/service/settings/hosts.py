@@ -10,16 +10,6 @@ from functools import lru_cache
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
-__all__ = [
-    "Authority",
-    "Origin",
-    "canonical_address",
-    "canonical_host",
-    "is_loopback",
-    "parse_authority",
-    "parse_origin",
-]
-
 MAX_AUTHORITY: Final = 260  # a name of 253 characters and its last dot, a colon and five digits
 _REMEMBERED: Final = 256  # clients repeat few hosts; a hostile one must not fill the memory
 

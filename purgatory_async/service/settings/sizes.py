@@ -9,8 +9,6 @@
 import re
 from typing import Final
 
-__all__ = ["GRAMMAR", "parse_size", "size_text"]
-
 GRAMMAR: Final = "[0-9]{1,15}(B|KiB|MiB|GiB)?"
 _SIZE: Final = re.compile(r"([0-9]{1,15})(B|KiB|MiB|GiB)?")
 _BYTES: Final = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}

@@ -11,8 +11,6 @@ from purgatory_async.durable.fold.items import DEAD, Queue
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.durable.state import State
 
-__all__ = ["OldestItem"]
-
 STEPS: Final = 4096  # queues in one pass
 
 

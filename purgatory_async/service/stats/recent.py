@@ -16,8 +16,6 @@ from purgatory_async import Outcome, Timer
 from purgatory_async.events import Event, KeySignalled, OperationSubmitted
 from purgatory_async.service.stats.messages import Delay, Delays, History, Rates
 
-__all__ = ["Probe", "Recent", "Window"]
-
 WINDOW: Final = 60
 """Seconds that a `Window` covers; at least 55 of them, as the last slot fills and the first leaves whole."""
 

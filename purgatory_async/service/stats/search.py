@@ -8,8 +8,6 @@ from typing import Final
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.service.held.waits import Wait
 
-__all__ = ["Found", "Listed", "search"]
-
 STEPS: Final = 4096  # operations in one pass
 
 Listed = Callable[[str | None, int], Iterator[Operation]]

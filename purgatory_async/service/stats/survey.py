@@ -37,8 +37,6 @@ from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.search import Found, Listed, search
 from purgatory_async.timing import TimingWheel
 
-__all__ = ["Findings", "Survey"]
-
 PERIOD: Final = 1.0  # seconds between two surveys
 STEPS: Final = 4096  # keys, or entries of the wheel, in one pass
 MOST_KEYS: Final = 10

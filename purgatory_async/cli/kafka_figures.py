@@ -89,7 +89,7 @@ class Figures:
         metrics.show(
             "purgatory_kafka_records_bytes",
             "Bytes of all records.",
-            lambda: broker.node.topics.room.used_bytes,
+            lambda: broker.node.topics.budget.used_bytes,
         )
         ProcessCollector(registry=metrics.registry)
 
@@ -118,7 +118,7 @@ class Figures:
             "address": broker.address,
             "uptime": self._recent.uptime,
             "connections": broker.connections,
-            "records_bytes": broker.node.topics.room.used_bytes,
+            "records_bytes": broker.node.topics.budget.used_bytes,
             "purgatories": [
                 {"name": each.name, "pending": each.pending, "watched": each.watched} for each in purgatories
             ],

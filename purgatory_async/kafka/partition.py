@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from purgatory_async.kafka.batches import Batch, sole_batch
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.configs.rules import Rules
 from purgatory_async.kafka.epochs import NO_EPOCH
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.followers import Followers
-from purgatory_async.kafka.room import Room
 from purgatory_async.kafka.segments import Bytes
 from purgatory_async.kafka.unified_log import UnifiedLog
 
@@ -25,7 +25,7 @@ class Partition:
         topic: The topic's name.
         index: Its number in the topic.
         replicas: The brokers that have it, the leader first; all are in sync at first.
-        room: Where its memory is counted.
+        budget: Where its memory is counted.
         rules: What its topic's configs say.
         leader_epoch: Grows with each start of the leader; on a follower, the last batch's, -1 without one.
         now: When it is created, in seconds.
@@ -58,7 +58,7 @@ class Partition:
         index: int,
         *,
         replicas: Sequence[int],
-        room: Room,
+        budget: Budget,
         rules: Rules | None = None,
         leader_epoch: int = 0,
         now: float = 0.0,
@@ -68,7 +68,7 @@ class Partition:
         self.leader, *followers = replicas
         self.leader_epoch = leader_epoch
         self.rules = Rules() if rules is None else rules
-        self.log: Final = UnifiedLog(room)
+        self.log: Final = UnifiedLog(budget)
         self.high_watermark = 0
         self.deleted = False
         self.paused = False

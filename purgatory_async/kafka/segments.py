@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from purgatory_async.kafka.batches import Batch, place
-from purgatory_async.kafka.room import Room
+from purgatory_async.kafka.budget import Budget
 
 __all__ = ["Bytes", "Log"]
 
@@ -64,7 +64,7 @@ class _Segment:
         return self.ends[-1] if self.ends else 0
 
     def takes(self, size_bytes: int) -> bool:
-        """Whether a batch of that size has room."""
+        """Whether a batch of that size fits."""
         return not self.sealed and self.size_bytes + size_bytes <= len(self.block)
 
     def append(self, data: Bytes, batch: Batch, offset: int, leader_epoch: int) -> None:
@@ -100,17 +100,17 @@ class Log:
     """Batches in the order of their offsets, without gaps.
 
     Args:
-        room: Where its memory is counted.
+        budget: Where its memory is counted.
 
     Attributes:
         start: The first offset that may be read.
         end: The offset after the last record.
     """
 
-    __slots__ = ("_room", "_segments", "end", "start")
+    __slots__ = ("_budget", "_segments", "end", "start")
 
-    def __init__(self, room: Room) -> None:
-        self._room: Final = room
+    def __init__(self, budget: Budget) -> None:
+        self._budget: Final = budget
         self._segments: list[_Segment] = []
         self.start = 0
         self.end = 0
@@ -135,9 +135,9 @@ class Log:
             The offset of its first record.
 
         Raises:
-            ProtocolError: kafka_storage_error if there is no room.
+            ProtocolError: kafka_storage_error beyond the budget.
         """
-        self._room.take(len(data))
+        self._budget.take(len(data))
         if not self._segments or not self._segments[-1].takes(len(data)):
             self._segments.append(self._next_segment(len(data)))
         offset = self.end
@@ -222,7 +222,7 @@ class Log:
         while gone < len(self._segments) and self._segments[gone].next_offset <= self.start:
             gone += 1
         del self._segments[:gone]
-        self._room.take(self.size_bytes - before)
+        self._budget.take(self.size_bytes - before)
 
     def truncate(self, offset: int) -> None:
         """Drop the records from the batch of ``offset`` on; the end is then at most ``offset``. O(batches dropped)."""
@@ -233,13 +233,13 @@ class Log:
             last.cut(bisect_right(last.offsets, offset) - 1)
             if not last.ends:
                 self._segments.pop()
-        self._room.take(self.size_bytes - before)
+        self._budget.take(self.size_bytes - before)
         self.end = self._segments[-1].next_offset if self._segments else min(self.end, offset)
         self.start = min(self.start, self.end)
 
     def reset(self, offset: int) -> None:
         """Drop all records and begin again at ``offset``. O(segments)."""
-        self._room.take(-self.size_bytes)
+        self._budget.take(-self.size_bytes)
         self._segments.clear()
         self.start = self.end = offset
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.configs.overrides import Overrides
 from purgatory_async.kafka.configs.rules import Rules, rules_of
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
-from purgatory_async.kafka.room import Room
 from purgatory_async.kafka.settings import Settings
 
 __all__ = ["Topic", "Topics", "check_apart", "check_name", "unified"]
@@ -28,7 +28,7 @@ class Topic:
         id: The topic's id.
         partitions: In their order; there may be more later.
         configs: What it is given itself.
-        room: Where its memory is counted.
+        budget: Where its memory is counted.
         internal: Whether it is the brokers' own.
     """
 
@@ -36,7 +36,7 @@ class Topic:
     id: uuid.UUID
     partitions: tuple[Partition, ...]
     configs: Overrides
-    room: Room
+    budget: Budget
     internal: bool = False
 
 
@@ -66,7 +66,7 @@ class Topics:
         epoch: int = 0,
     ) -> None:
         self.brokers: Final = tuple(sorted(brokers))
-        self.room: Final = Room(settings.max_bytes)
+        self.budget: Final = Budget(settings.max_bytes)
         self.version = 0
         self.on_added: Final[list[Callable[[Topic], object]]] = []
         self._id: Final = self.brokers[0] if id is None else id
@@ -193,11 +193,11 @@ class Topics:
         configs: Overrides = MappingProxyType({}),
         *,
         internal: bool = False,
-        room: Room | None = None,
+        budget: Budget | None = None,
     ) -> Topic:
         """Add a topic that was checked, as by the controller. O(partitions)."""
         topic = self._by_name[name] = self._by_id[topic_id] = Topic(
-            name, topic_id, (), configs, self.room if room is None else room, internal
+            name, topic_id, (), configs, self.budget if budget is None else budget, internal
         )
         self._by_unified.setdefault(unified(name), name)
         self.enlarge(topic, placement)
@@ -211,7 +211,7 @@ class Topics:
                 topic.name,
                 index,
                 replicas=placement[index],
-                room=topic.room,
+                budget=topic.budget,
                 rules=rules,
                 leader_epoch=self.epoch if placement[index][0] == self._id else NO_EPOCH,
                 now=self._now(),

@@ -7,10 +7,10 @@ resets goes through here.
 from typing import Final
 
 from purgatory_async.kafka.batches import NO_TIME, Batch, read_batches, stamped
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.epochs import NO_EPOCH, Epochs
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.producers import Producers
-from purgatory_async.kafka.room import Room
 from purgatory_async.kafka.segments import Bytes, Log
 
 __all__ = ["UnifiedLog"]
@@ -23,8 +23,8 @@ class UnifiedLog(Log):
 
     __slots__ = ("_epochs", "_producers")
 
-    def __init__(self, room: Room) -> None:
-        super().__init__(room)
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(budget)
         self._epochs: Final = Epochs()
         self._producers: Final = Producers()
 
@@ -53,7 +53,7 @@ class UnifiedLog(Log):
             The offset of its first record.
 
         Raises:
-            ProtocolError: As `Producers.check`, or kafka_storage_error if there is no room.
+            ProtocolError: As `Producers.check`, or kafka_storage_error beyond the budget.
         """
         offset = self._producers.check(batch)
         if offset is not None:
@@ -67,7 +67,7 @@ class UnifiedLog(Log):
 
         Raises:
             ProtocolError: corrupt_message if the batches are torn, offset_out_of_range if they do not follow the end,
-                kafka_storage_error if there is no room. Those before are appended.
+                kafka_storage_error beyond the budget. Those before are appended.
         """
         for batch in read_batches(records):
             if not self.size_bytes and batch.base_offset < self.end < batch.next_offset:

@@ -84,34 +84,34 @@ async def test_long_metadata_refuses_its_partition_alone(desk):
 
 async def test_offsets_of_all_groups_have_one_bound(bounded, manual_clock):
     desk = bounded(max_group_bytes=20_000)
-    room = desk.node.groups.room
+    budget = desk.node.groups.budget
     errors = [(await commit(desk, f"g{number}", "n" * 3_000))[0] for number in range(5)]
     refused = ErrorCode.invalid_commit_offset_size
     assert errors == [ErrorCode.none] * 4 + [refused]
     assert [group.id for group in desk.node.groups] == ["g0", "g1", "g2", "g3"], "g4 was left behind"
-    assert room.used_bytes <= room.max_bytes
+    assert budget.used_bytes <= budget.max_bytes
     assert await commit(desk, "g0", *[""] * 50) == [refused] * 50, "entries count without metadata too"
     assert await commit(desk, "g0", "n") == [ErrorCode.none]
     assert await commit(desk, "g4", "n" * 1_500) == [ErrorCode.none], "what was replaced is free again"
     desk.node.controller.delete(desk.node.topics.find("t"))
     await sweep(manual_clock)
-    assert room.used_bytes == 0
+    assert budget.used_bytes == 0
 
 
 async def test_metadata_of_members_has_a_bound(bounded, manual_clock):
     desk = bounded(max_group_bytes=10_000)
-    room = desk.node.groups.room
+    budget = desk.node.groups.budget
     joined = await join(desk, "g", b"m" * 5_000)
     assert joined.error_code is ErrorCode.none
-    held = room.used_bytes
+    held = budget.used_bytes
     for group, version_3 in (("other", b"m" * 5_000), ("g", b"m" * 5_000)):
         refused = await join(desk, group, version_3)
-        assert (refused.error_code, room.used_bytes) == (ErrorCode.group_max_size_reached, held)
+        assert (refused.error_code, budget.used_bytes) == (ErrorCode.group_max_size_reached, held)
     again = await join(desk, "g", b"m" * 9_000, member_id=joined.member_id)
-    assert (again.error_code, room.used_bytes) == (ErrorCode.group_max_size_reached, held)
+    assert (again.error_code, budget.used_bytes) == (ErrorCode.group_max_size_reached, held)
     await desk.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
     await sweep(manual_clock)
-    assert (room.used_bytes, desk.node.timer.pending) == (0, 0)
+    assert (budget.used_bytes, desk.node.timer.pending) == (0, 0)
 
 
 async def test_assignments_have_a_bound(bounded, manual_clock):
@@ -124,7 +124,7 @@ async def test_assignments_have_a_bound(bounded, manual_clock):
         assert answer.error_code is error
     await desk.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
     await sweep(manual_clock)
-    assert desk.node.groups.room.used_bytes == 0
+    assert desk.node.groups.budget.used_bytes == 0
 
 
 async def test_ids_that_are_given_out_have_a_bound(bounded, manual_clock):
@@ -143,7 +143,7 @@ async def test_ids_that_are_given_out_have_a_bound(bounded, manual_clock):
     ]  # fmt: skip
     assert errors == [ErrorCode.member_id_required] * 3 + [ErrorCode.group_max_size_reached]
     await sweep(manual_clock)
-    assert desk.node.groups.room.used_bytes == 0
+    assert desk.node.groups.budget.used_bytes == 0
 
 
 async def test_members_and_groups_above_the_bound_are_refused(bounded):

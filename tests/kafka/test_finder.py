@@ -12,7 +12,7 @@ from purgatory_async.kafka import finder
 from purgatory_async.kafka.batches import read_batches
 from purgatory_async.kafka.errors import ProtocolError
 from purgatory_async.kafka.finder import Finder, Found
-from purgatory_async.kafka.segments import Log, Room
+from purgatory_async.kafka.segments import Budget, Log
 from purgatory_async.testing import settle
 from tests.kafka.made_batches import COMPRESSED, batch, checked, compressed
 from tests.kafka.plain_client import until
@@ -28,7 +28,7 @@ def appended(log: Log, data: bytes, epoch: int = 0) -> None:
 
 
 def log_of(*batches: bytes) -> Log:
-    log = Log(Room(1 << 30))
+    log = Log(Budget(1 << 30))
     for data in batches:
         appended(log, data)
     return log

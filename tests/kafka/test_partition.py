@@ -2,10 +2,10 @@
 
 import pytest
 
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.configs.rules import Rules
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
-from purgatory_async.kafka.room import Room
 from tests.kafka.made_batches import batch, records_in
 
 EVERYTHING = 1 << 30
@@ -13,7 +13,7 @@ EVERYTHING = 1 << 30
 
 def partition(*followers: int, min_insync: int = 1) -> Partition:
     return Partition(
-        "t", 0, replicas=(0, *followers), room=Room(EVERYTHING), rules=Rules(min_insync=min_insync)
+        "t", 0, replicas=(0, *followers), budget=Budget(EVERYTHING), rules=Rules(min_insync=min_insync)
     )
 
 
@@ -147,7 +147,7 @@ def test_a_follower_of_a_steady_stream_stays_in_sync():
 
 
 def test_a_leader_that_restarted_continues_no_older_epoch():
-    led = Partition("t", 0, replicas=(0, 1), room=Room(EVERYTHING), leader_epoch=2)
+    led = Partition("t", 0, replicas=(0, 1), budget=Budget(EVERYTHING), leader_epoch=2)
     append(led, 5)
     assert led.log.continues(5, 2)
     assert led.log.continues(0, NO_EPOCH)
@@ -176,7 +176,7 @@ def copied(led, end: int, replica: Partition) -> Partition:
 
 def in_epoch(epoch: int, copy: Partition) -> Partition:
     """A leader that started again with what a follower has."""
-    led = copied(copy, copy.log.end, Partition("t", 0, replicas=(0, 1), room=Room(EVERYTHING)))
+    led = copied(copy, copy.log.end, Partition("t", 0, replicas=(0, 1), budget=Budget(EVERYTHING)))
     led.lead_again(epoch)
     return led
 
@@ -240,11 +240,11 @@ def test_a_batch_sent_again_is_not_appended_again():
 
 
 def test_a_deleted_partition_gives_its_memory_back():
-    room = Room(EVERYTHING)
-    gone = Partition("t", 0, replicas=(0,), room=room)
+    budget = Budget(EVERYTHING)
+    gone = Partition("t", 0, replicas=(0,), budget=budget)
     append(gone)
     gone.delete()
-    assert room.used_bytes == 0
+    assert budget.used_bytes == 0
     with pytest.raises(ProtocolError, match="deleted") as caught:
         gone.check_offset(1)
     assert caught.value.code is ErrorCode.unknown_topic_or_partition

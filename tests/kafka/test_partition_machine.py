@@ -5,9 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.room import Room
 from tests.kafka.made_batches import batch, records_in
 
 EVERYTHING = 1 << 30
@@ -20,8 +20,8 @@ class PartitionMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.room = Room(EVERYTHING)
-        self.partition = Partition("t", 0, replicas=(0, *FOLLOWERS), room=self.room)
+        self.budget = Budget(EVERYTHING)
+        self.partition = Partition("t", 0, replicas=(0, *FOLLOWERS), budget=self.budget)
         self.values: list[bytes] = []
         self.bounds = [0]  # where batches begin, and the end
         self.start = self.high = 0
@@ -116,7 +116,7 @@ class PartitionMachine(RuleBasedStateMachine):
         )
         assert partition.followers.in_sync == self.in_sync
         assert partition.log.start <= partition.high_watermark <= partition.log.end
-        assert self.room.used_bytes == partition.log.size_bytes
+        assert self.budget.used_bytes == partition.log.size_bytes
         everything = partition.log.read(self.start, len(self.values), EVERYTHING, at_least_one=False)
         assert partition.log.bytes_between(self.start, len(self.values)) == sum(map(len, everything))
 

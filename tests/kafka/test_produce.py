@@ -62,7 +62,7 @@ async def test_other_acks_are_refused_and_append_nothing(desk, acks):
 )
 async def test_a_bad_batch_is_refused_and_leaves_nothing(desk, data, code):
     assert (await desk.produce("t", data)).error_code is code
-    assert (await desk.read("t"), desk.node.topics.room.used_bytes) == ([], 0)
+    assert (await desk.read("t"), desk.node.topics.budget.used_bytes) == ([], 0)
 
 
 async def test_one_bad_partition_does_not_refuse_the_other(desk):

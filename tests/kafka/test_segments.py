@@ -3,17 +3,17 @@
 import pytest
 
 from purgatory_async.kafka.batches import read_batches
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.room import Room
 from purgatory_async.kafka.segments import Log
 from tests.kafka.made_batches import batch, records_in
 
 EVERYTHING = 1 << 30
 
 
-def filled(*sizes: int, room: Room | None = None) -> Log:
+def filled(*sizes: int, budget: Budget | None = None) -> Log:
     """A log with a batch of each size, each of one record."""
-    log = Log(room or Room(EVERYTHING))
+    log = Log(budget or Budget(EVERYTHING))
     for number, size in enumerate(sizes):
         data = batch(b"x" * size, at_ms=1_000 + number)
         (header,) = read_batches(data)
@@ -31,7 +31,7 @@ def offsets(
 
 
 def test_reading_begins_with_the_batch_of_the_offset():
-    log = Log(Room(EVERYTHING))
+    log = Log(Budget(EVERYTHING))
     for data in (batch(b"a", b"b", b"c"), batch(b"d")):
         (header,) = read_batches(data)
         log.append(data, header, 0)
@@ -83,14 +83,14 @@ def test_appending_changes_nothing_that_was_read():
 
 
 def test_trimming_frees_whole_segments_and_their_room():
-    room = Room(EVERYTHING)
-    log = filled(*[3_000] * 40, room=room)
-    whole = room.used_bytes
+    budget = Budget(EVERYTHING)
+    log = filled(*[3_000] * 40, budget=budget)
+    whole = budget.used_bytes
     log.trim(39)
     assert (log.start, log.end, offsets(log, 39)) == (39, 40, [39])
-    assert room.used_bytes == log.size_bytes < whole / 2
+    assert budget.used_bytes == log.size_bytes < whole / 2
     log.trim(40)
-    assert (room.used_bytes, log.size_bytes, log.end) == (0, 0, 40)
+    assert (budget.used_bytes, log.size_bytes, log.end) == (0, 0, 40)
 
 
 def test_offsets_go_on_after_everything_was_trimmed():
@@ -103,14 +103,14 @@ def test_offsets_go_on_after_everything_was_trimmed():
 
 
 def test_a_full_room_takes_nothing_and_says_what_to_do():
-    room = Room(2 * len(batch(b"x" * 100)))
-    log = filled(100, 100, room=room)
+    budget = Budget(2 * len(batch(b"x" * 100)))
+    log = filled(100, 100, budget=budget)
     data = batch(b"x")
     (header,) = read_batches(data)
-    with pytest.raises(ProtocolError, match=f"at most {room.max_bytes} bytes.*delete records") as caught:
+    with pytest.raises(ProtocolError, match=f"at most {budget.max_bytes} bytes.*delete records") as caught:
         log.append(data, header, 0)
     assert caught.value.code is ErrorCode.kafka_storage_error
-    assert (log.end, room.used_bytes) == (2, room.max_bytes)
+    assert (log.end, budget.used_bytes) == (2, budget.max_bytes)
 
 
 def test_cut_batches_have_no_times():

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from purgatory_async import Purgatory, TimerHandle
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.group import Group
 from purgatory_async.kafka.groups.joining import Joined, JoinRequest
 from purgatory_async.kafka.groups.members import MEMBER_BYTES, Member, unknown_member
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
 from purgatory_async.kafka.groups.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
-from purgatory_async.kafka.room import Room
 
 __all__ = ["Coordinator"]
 
@@ -42,7 +42,7 @@ class Coordinator:
         max_members: int = 10_000,
         max_bytes: int = 256 << 20,
     ) -> None:
-        self.room = Room(
+        self.budget = Budget(
             max_bytes,
             "groups",
             "let consumers leave, or raise max_group_bytes",
@@ -137,7 +137,7 @@ class Coordinator:
         A partition without one, or of an unknown group, gets `NO_OFFSET`.
         """
         group = self._groups.get(group_id)
-        return (CommittedOffsets(self.room) if group is None else group.offsets).fetch(partitions)
+        return (CommittedOffsets(self.budget) if group is None else group.offsets).fetch(partitions)
 
     def delete(self, group_id: str) -> None:
         """Remove a group without members, and its offsets. O(committed offsets).
@@ -231,7 +231,7 @@ class Coordinator:
                     ErrorCode.coordinator_not_available,
                     f"there must be at most {self._max_groups} groups, cannot make {group_id!r}; raise max_groups",
                 )
-            self.room.take(MEMBER_BYTES + len(group_id))
+            self.budget.take(MEMBER_BYTES + len(group_id))
             if self._sweeper is None:
                 self._sweeper = self._rebalance.timer.call_later(SWEEP_S, self._sweep)
             group = self._groups[group_id] = Group(
@@ -239,7 +239,7 @@ class Coordinator:
                 self._rebalance,
                 initial_delay_s=self._initial_delay_s,
                 max_members=self._max_members,
-                room=self.room,
+                budget=self.budget,
             )
         return group
 
@@ -249,7 +249,7 @@ class Coordinator:
 
     def _remove(self, group: Group) -> None:
         del self._groups[group.id]
-        self.room.take(-MEMBER_BYTES - len(group.id))
+        self.budget.take(-MEMBER_BYTES - len(group.id))
         group.close()
 
     def _sweep(self) -> None:

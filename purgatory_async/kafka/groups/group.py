@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from purgatory_async import OperationCancelled, Outcome, Purgatory, PurgatoryFull
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.joining import Joined, JoinRequest
 from purgatory_async.kafka.groups.members import Member, MemberIdRequiredError
 from purgatory_async.kafka.groups.membership import SETTLED, Membership
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
 from purgatory_async.kafka.groups.state import GroupState
-from purgatory_async.kafka.room import Room
 
 __all__ = ["Group", "Synced"]
 
@@ -40,12 +40,12 @@ class Group(Membership):
         *,
         initial_delay_s: float,
         max_members: int,
-        room: Room,
+        budget: Budget,
     ) -> None:
         super().__init__(
-            group_id, rebalance, initial_delay_s=initial_delay_s, max_members=max_members, room=room
+            group_id, rebalance, initial_delay_s=initial_delay_s, max_members=max_members, budget=budget
         )
-        self.offsets = CommittedOffsets(room)
+        self.offsets = CommittedOffsets(budget)
 
     @property
     def unused(self) -> bool:

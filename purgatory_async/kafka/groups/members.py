@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.sessions import Session
-from purgatory_async.kafka.room import Room
 
 __all__ = ["MEMBER_BYTES", "Member", "MemberIdRequiredError", "Members"]
 
@@ -60,11 +60,11 @@ class Members:
     """All members of one group, in the order in which they became known.
 
     Attributes:
-        room: Where what they hold is counted.
+        budget: Where what they hold is counted.
         pending: The sessions of ids that were given out and did not join yet.
     """
 
-    room: Room
+    budget: Budget
     pending: dict[str, Session] = field(default_factory=dict[str, Session])
     _by_id: dict[str, Member] = field(default_factory=dict[str, Member])
     _by_instance: dict[str, Member] = field(default_factory=dict[str, Member])
@@ -121,7 +121,7 @@ class Members:
         Raises:
             ProtocolError: As `add`.
         """
-        self.room.take(_pending_bytes(member_id))
+        self.budget.take(_pending_bytes(member_id))
         self.pending[member_id] = session
 
     def take_back(self, member_id: str) -> None:
@@ -129,7 +129,7 @@ class Members:
         session = self.pending.pop(member_id, None)
         if session is not None:
             session.end()
-            self.room.take(-_pending_bytes(member_id))
+            self.budget.take(-_pending_bytes(member_id))
 
     def add(self, member: Member) -> None:
         """Add a member that has joined for the first time. O(protocols).
@@ -146,7 +146,7 @@ class Members:
     def remove(self, member: Member) -> None:
         """Remove a member, and end its session. O(protocols)."""
         member.session.end()
-        self.room.take(-member.taken_bytes)
+        self.budget.take(-member.taken_bytes)
         del self._by_id[member.id]
         if member.instance_id is not None:
             del self._by_instance[member.instance_id]
@@ -195,7 +195,7 @@ class Members:
         """
         given = {member: assignments.get(member.id, b"") for member in self}
         more = {member: len(assignment) - len(member.assignment) for member, assignment in given.items()}
-        self.room.take(sum(more.values()))
+        self.budget.take(sum(more.values()))
         for member, assignment in given.items():
             member.assignment = assignment
             member.taken_bytes += more[member]
@@ -204,7 +204,7 @@ class Members:
         """Count what a member holds with these protocols."""
         texts = (member.id, member.instance_id or "", member.client_id, *protocols)
         held = sum(map(len, texts)) + sum(map(len, protocols.values())) + len(member.assignment)
-        self.room.take(MEMBER_BYTES + held - member.taken_bytes)
+        self.budget.take(MEMBER_BYTES + held - member.taken_bytes)
         member.taken_bytes = MEMBER_BYTES + held
 
     def _count(self, member: Member) -> None:

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Final
 
 from purgatory_async import Purgatory
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.delayed import DelayedJoin, DelayedSync
 from purgatory_async.kafka.groups.joining import Joined, JoinedMember, JoinRequest
 from purgatory_async.kafka.groups.members import Member, Members
 from purgatory_async.kafka.groups.sessions import Session
 from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
-from purgatory_async.kafka.room import Room
 
 __all__ = ["SETTLED", "Membership"]
 
@@ -31,7 +31,7 @@ class Membership:
         rebalance: The Rebalance purgatory; its timer also runs the members' sessions.
         initial_delay_s: Seconds that the first generation waits after each newcomer.
         max_members: Members and pending ids allowed.
-        room: Where what the group holds is counted.
+        budget: Where what the group holds is counted.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Membership:
         *,
         initial_delay_s: float,
         max_members: int,
-        room: Room,
+        budget: Budget,
     ) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY
@@ -49,7 +49,7 @@ class Membership:
         self.protocol_type = ""
         self.protocol_name = ""
         self.leader_id = ""
-        self.members = Members(room)
+        self.members = Members(budget)
         self._max_members = max_members
         self._rebalance = rebalance
         self._join = DelayedJoin(

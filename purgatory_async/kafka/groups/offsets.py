@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.room import Room
 
 __all__ = ["MAX_METADATA_CHARACTERS", "NO_OFFSET", "CommittedOffset", "CommittedOffsets", "TopicPartition"]
 
@@ -51,13 +51,13 @@ class CommittedOffsets:
     """The committed offsets of one group, by partition.
 
     Args:
-        room: Where they are counted.
+        budget: Where they are counted.
     """
 
-    __slots__ = ("_by_partition", "_room")
+    __slots__ = ("_budget", "_by_partition")
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._by_partition: dict[TopicPartition, CommittedOffset] = {}
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class CommittedOffsets:
             _bytes_of(offset) - (_bytes_of(before[place]) if place in before else 0)
             for place, offset in offsets.items()
         )
-        self._room.take(more, ErrorCode.invalid_commit_offset_size)
+        self._budget.take(more, ErrorCode.invalid_commit_offset_size)
         self._by_partition.update(offsets)
 
     def fetch(
@@ -93,7 +93,7 @@ class CommittedOffsets:
         """Drop the offsets of these partitions. O(partitions)."""
         for partition in partitions:
             if partition in self._by_partition:
-                self._room.take(-_bytes_of(self._by_partition.pop(partition)))
+                self._budget.take(-_bytes_of(self._by_partition.pop(partition)))
 
 
 def _bytes_of(offset: CommittedOffset) -> int:

@@ -26,15 +26,15 @@ def _describe_log_dirs(node: Node, request: Any, _: Client) -> Answer:
         for topic in node.topics
         if not topic.internal
     }
-    room = node.topics.room
+    budget = node.topics.budget
     memory = {
         "error_code": ErrorCode.none,
         "log_dir": _MEMORY,
         "topics": [
             {"name": name, "partitions": partitions} for name, partitions in sizes.items() if partitions
         ],
-        "total_bytes": room.max_bytes,
-        "usable_bytes": max(0, room.max_bytes - room.used_bytes),
+        "total_bytes": budget.max_bytes,
+        "usable_bytes": max(0, budget.max_bytes - budget.used_bytes),
     }
     return {"error_code": ErrorCode.none, "results": (memory,)}
 

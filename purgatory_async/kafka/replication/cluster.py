@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.replication.change import Change, InSync, PublishedTopic, read_changes
-from purgatory_async.kafka.room import Room
 from purgatory_async.kafka.segments import Bytes
 from purgatory_async.kafka.topics import Topic, Topics
 
@@ -121,7 +121,7 @@ class Cluster:
         placement = [
             (leader, *(other for other in self.brokers if other != leader)) for leader in self.brokers
         ]
-        topic = self._topics.add(_INTERNAL, UUID(int=0), placement, internal=True, room=Room(sys.maxsize))
+        topic = self._topics.add(_INTERNAL, UUID(int=0), placement, internal=True, budget=Budget(sys.maxsize))
         return topic.partitions[self.brokers.index(self.id)]
 
     def _publish(self, change: Change) -> None:

@@ -72,7 +72,7 @@ class InterceptedBroker(Broker):
     def fail_next(self, api: str, error: str, *, times: int = 1) -> Refusal:
         """Refuse the next requests of an api; they have no effect.
 
-        A request whose answer has room for no error is served: metadata without a topic, a produce with acks=0.
+        A request whose answer cannot have an error is served: metadata without a topic, a produce with acks=0.
 
         Args:
             api: A name of Kafka's protocol, such as ``Produce``.

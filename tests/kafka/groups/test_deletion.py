@@ -51,7 +51,7 @@ async def forgotten(desk, group: str, *topics: str):
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 async def test_a_deleted_group_leaves_nothing(desk, version):
-    before = desk.node.groups.room.used_bytes, desk.node.timer.pending
+    before = desk.node.groups.budget.used_bytes, desk.node.timer.pending
     await commit(desk, "g")
     assert await deleted(desk, "g", "g", "never", "", version=version) == {
         "g": "none",
@@ -61,7 +61,7 @@ async def test_a_deleted_group_leaves_nothing(desk, version):
     assert (await desk.ask(LIST, 4)).groups == ()
     assert await committed(desk, "g") == []
     desk.node.groups.close()
-    assert (desk.node.groups.room.used_bytes, desk.node.timer.pending) == before
+    assert (desk.node.groups.budget.used_bytes, desk.node.timer.pending) == before
 
 
 async def test_a_group_with_members_is_not_deleted(desk):
@@ -89,11 +89,11 @@ async def test_another_brokers_group_is_not_deleted(replicated):
 
 async def test_offsets_are_deleted_by_partition(desk):
     await commit(desk, "g")
-    room = desk.node.groups.room
-    used_bytes = room.used_bytes
+    budget = desk.node.groups.budget
+    used_bytes = budget.used_bytes
     assert await forgotten(desk, "g", "t") == ("none", ["none"] * 2)
     assert await committed(desk, "g") == [("u", 0), ("u", 1)]
-    assert room.used_bytes < used_bytes
+    assert budget.used_bytes < used_bytes
     assert await forgotten(desk, "g", "t", "v") == (
         *("none", ["none"] * 2 + ["unknown_topic_or_partition"] * 2),
     )

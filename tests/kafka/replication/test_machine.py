@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
-from purgatory_async.kafka.segments import Room
+from purgatory_async.kafka.segments import Budget
 from tests.kafka.made_batches import batch, records_in
 
 EVERYTHING = 1 << 30
@@ -14,7 +14,7 @@ LAG_S = 10.0
 
 
 def fresh(epoch: int) -> Partition:
-    return Partition("t", 0, replicas=(0, *FOLLOWERS), room=Room(EVERYTHING), leader_epoch=epoch)
+    return Partition("t", 0, replicas=(0, *FOLLOWERS), budget=Budget(EVERYTHING), leader_epoch=epoch)
 
 
 def values_of(partition: Partition) -> dict[int, bytes]:

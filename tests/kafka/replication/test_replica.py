@@ -143,7 +143,7 @@ async def test_followers_drop_what_a_restarted_leader_has_not(desks):
 
 
 async def test_a_follower_with_no_room_rests_and_the_others_go_on(led, manual_clock, caplog):
-    follower = led[1].node.topics.room
+    follower = led[1].node.topics.budget
     follower.take(follower.max_bytes)
     await led[0].produce("t", batch(b"a"), acks=1)
     await led.settle()

@@ -4,16 +4,16 @@ from typing import Final
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 
-__all__ = ["Room"]
+__all__ = ["Budget"]
 
 
-class Room:
+class Budget:
     """Counts bytes up to a bound.
 
     Args:
         max_bytes: The bound.
         what: What has the bytes, for the message.
-        advice: How there can be more room, for the message.
+        advice: How to free memory, for the message.
         full: The error of a refusal.
     """
 

@@ -224,8 +224,8 @@ class Client(QueueCalls):
                 ``index`` of a read, 0 for all that is kept, or ``now`` for those after the first request.
 
         Returns:
-            An iterator of `Signal`, in the order of their indexes. Its ``since`` is the place that it has reached.
-            After an exception it goes on where it was.
+            An iterator of `Signal`, in the order of their indexes. Its ``since`` is how far it has read. After an
+            exception it goes on where it was.
 
         Raises:
             TypeError: ``prefixes`` is a string.

@@ -54,7 +54,7 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
 
 
 class SignalGap(ServiceError):  # noqa: N818 - what happened
-    """Signals after a place may be missing: they are no longer kept, or the service lost its state.
+    """Some signals may be missing: they are no longer kept, or the service lost its state.
 
     Args:
         since: The place.

@@ -1,4 +1,4 @@
-"""Signals one after another, from a place on: over any number of requests, without a loss that is not reported."""
+"""Signals one after another, over any number of requests; a loss is reported."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class _Reader:
         return f"<{type(self).__name__} since={self.since}>"
 
     def _more(self) -> Talk[None]:
-        """Poll until a signal came after the place, or may be missing."""
+        """Poll until a signal came after ``since``, or may be missing."""
         answer = yield from self._verbs.poll(self._ask, self._empty, None)
         signals, self._reached, self._gap = understood(answer, _page)
         self._came.extend(signals)
@@ -122,12 +122,12 @@ class AsyncSignals(_Reader):
 
 
 def _next(headers: Mapping[str, str]) -> str:
-    """Return the place that an empty answer has in its headers."""
+    """Return the next ``since``, which an empty answer has in its headers."""
     return headers.get("x-purgatory-next") or "{x-purgatory-epoch}-{x-purgatory-index}".format_map(headers)
 
 
 def _page(document: Mapping[str, Any]) -> tuple[Sequence[Signal], str, bool]:
-    """Return the signals of an answer, the place behind it, and whether a signal may be missing."""
+    """Return the signals of an answer, the next ``since``, and whether a signal may be missing."""
     history = document["next"].rpartition("-")[0]
     signals = [
         Signal(

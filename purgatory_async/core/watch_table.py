@@ -35,7 +35,7 @@ from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.native import also_compiled
 
 _LONG: Final = 16_384
-"""Bytes of a dict that is too long to search for its first watcher: 341 places, nearly all of which may be empty."""
+"""Bytes of a dict that is too long to search for its first watcher: 341 slots, nearly all of which may be empty."""
 
 
 @also_compiled

@@ -45,7 +45,7 @@ class Sync(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Marks the place of dropped entries in the buffer."""
+    """Marks where entries of the buffer were dropped."""
 
     count: int
 

@@ -136,7 +136,7 @@ async def read_events(service: Service, request: Request) -> EventStream:
 
 
 async def _seen(service: Service, key: str | None, after: int, count: int, grant: Grant) -> list[Operation]:
-    """Return the first pending operations behind a place that a token may see."""
+    """Return the first pending operations after a position that a token may see."""
     found: list[Operation] = []
     # A token with prefixes may see few of very many: they are looked at in passes of a millisecond.
     step = STEPS if grant.prefixes else count

@@ -1,4 +1,4 @@
-"""Pages of lists: at most so many elements and so many bytes, and the place where the next page begins."""
+"""Pages of lists: at most so many elements and bytes, and where the next page begins."""
 
 import asyncio
 import re

@@ -32,8 +32,8 @@ M = TypeVar("M")
 
 _JSON_TYPE: Final = re.compile(r'\s*application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNORECASE)
-# msgspec's messages end with the place: "Expected `str`, got `int` - at `$.keys[0]`"; a missing or unknown member is
-# named before it.
+# msgspec's messages end with a path: "Expected `str`, got `int` - at `$.keys[0]`"; a missing or unknown member is named
+# before it.
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")

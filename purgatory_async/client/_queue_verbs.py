@@ -1,15 +1,16 @@
 """The verbs of queues and leases, each as a conversation (see `_talk`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
-from purgatory_async.client._verbs import Verbs, wait_for
-from purgatory_async.client.values import UNSET, new_id
+from purgatory_async.client._verbs import Verbs, once, wait_for
+from purgatory_async.client.values import UNSET
+
+T = TypeVar("T")
 
 _NO_CONTENT: Final = 204
-_PAGE: Final = (("limit", "1000"),)
 
 
 def lease_id(lease: Lease | str) -> str:
@@ -23,20 +24,12 @@ class QueueVerbs(Verbs):
     def put(self, queue: str, item: object, delay: float | None = None) -> Talk[bool]:
         """Put an item."""
         request = Request("POST", path("queues", queue, "items"), body=_given(item=item, delay=delay))
-        answer = yield from exchange(request, self.policy)
-        return understood(answer, lambda document: bool(document["delivered"]))
+        return self._read(request, lambda document: bool(document["delivered"]))
 
     def put_batch(self, queue: str, items: Iterable[Mapping[str, Any]]) -> Talk[list[bool]]:
         """Put items in one step, once, for any number of retries."""
-        request = Request(
-            "POST",
-            path("queues", queue, "items"),
-            body={"items": [dict(item) for item in items]},
-            headers={"Idempotency-Key": new_id()},
-            twice_is_once=True,
-        )
-        answer = yield from exchange(request, self.policy)
-        return understood(answer, lambda document: [bool(each["delivered"]) for each in document["items"]])
+        request = once(path("queues", queue, "items"), {"items": [dict(item) for item in items]})
+        return self._read(request, lambda document: [bool(each["delivered"]) for each in document["items"]])
 
     def take(self, queue: str, lease: float | None, timeout: float | None) -> Talk[Lease | None]:
         """Poll a queue until it gives an item or the timeout expires."""
@@ -60,14 +53,12 @@ class QueueVerbs(Verbs):
 
     def end_leases(self, leases: Sequence[str], how: str) -> Talk[list[str]]:
         """End leases, each for itself; return those that had ended before."""
-        request = Request("POST", path("leases", how), body={"leases": leases})
-        answer = yield from exchange(request, self.policy)
 
         def missed(document: Mapping[str, Any]) -> list[str]:
             """The leases that the errors point to."""
             return [leases[int(each["pointer"].rpartition("/")[2])] for each in document["errors"]]
 
-        return understood(answer, missed)
+        return self._read(Request("POST", path("leases", how), body={"leases": leases}), missed)
 
     def extend(self, lease: str, seconds: float | None) -> Talk[float]:
         """Count a lease again from now on."""
@@ -78,44 +69,33 @@ class QueueVerbs(Verbs):
             body=_given(lease=UNSET if seconds is None else seconds),
             twice_is_once=True,
         )
-        answer = yield from exchange(request, self.policy)
-        return understood(answer, lambda document: float(document["expires_in"]))
+        return self._read(request, lambda document: float(document["expires_in"]))
 
     def leases(self, queue: str | None, cursor: str | None) -> Talk[tuple[list[Loan], str | None]]:
         """List one page of leases."""
         query = () if queue is None else (("queue", queue),)
-        answer = yield from self._page(path("leases"), query, cursor)
-        return understood(
-            answer, lambda document: (list(map(_loan, document["leases"])), document.get("next"))
-        )
+        return self._page(path("leases"), query, cursor, "leases", _loan)
 
     def queue(self, name: str) -> Talk[Queue]:
         """Show a queue."""
-        request = Request("GET", path("queues", name), twice_is_once=True)
-        return understood((yield from exchange(request, self.policy)), _queue)
+        return self._read(Request("GET", path("queues", name), twice_is_once=True), _queue)
 
     def queues(self, prefix: str | None, cursor: str | None) -> Talk[tuple[list[Queue], str | None]]:
         """List one page of queues."""
         query = () if prefix is None else (("prefix", prefix),)
-        answer = yield from self._page(path("queues"), query, cursor)
-        return understood(
-            answer, lambda document: (list(map(_queue, document["queues"])), document.get("next"))
-        )
+        return self._page(path("queues"), query, cursor, "queues", _queue)
 
     def items(
         self, queue: str, delayed: bool, cursor: str | None
     ) -> Talk[tuple[list[QueuedItem], str | None]]:
         """Peek at one page of items."""
         query = (("delayed", str(int(delayed))),)
-        answer = yield from self._page(path("queues", queue, "items"), query, cursor)
-        return understood(
-            answer, lambda document: (list(map(_item, document["items"])), document.get("next"))
-        )
+        return self._page(path("queues", queue, "items"), query, cursor, "items", _item)
 
     def set_queue(self, name: str, settings: Mapping[str, object]) -> Talk[Queue]:
         """Set a queue."""
         request = Request("PUT", path("queues", name), body=_given(**settings), twice_is_once=True)
-        return understood((yield from exchange(request, self.policy)), _queue)
+        return self._read(request, _queue)
 
     def forget_queue(self, name: str) -> Talk[None]:
         """Forget a queue's settings."""
@@ -123,17 +103,16 @@ class QueueVerbs(Verbs):
 
     def purge(self, queue: str) -> Talk[int]:
         """Drop a queue's items."""
-        request = Request("POST", path("queues", queue, "purge"))
-        answer = yield from exchange(request, self.policy)
-        return understood(answer, lambda document: int(document["purged"]))
+        return self._read(
+            Request("POST", path("queues", queue, "purge")), lambda document: int(document["purged"])
+        )
 
     def redrive(self, queue: str, most: int | None) -> Talk[int]:
         """Put dead items back."""
         request = Request(
             "POST", path("queues", queue, "redrive"), body={} if most is None else {"max": most}
         )
-        answer = yield from exchange(request, self.policy)
-        return understood(answer, lambda document: int(document["moved"]))
+        return self._read(request, lambda document: int(document["moved"]))
 
     def _taken(self, queue: str, body: Mapping[str, Any], timeout: float | None) -> Talk[Response]:
         def ask(held: float) -> Request:
@@ -149,11 +128,6 @@ class QueueVerbs(Verbs):
             )
 
         return (yield from self.poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout))
-
-    def _page(self, where: str, query: tuple[tuple[str, str], ...], cursor: str | None) -> Talk[Response]:
-        query += _PAGE if cursor is None else (*_PAGE, ("cursor", cursor))
-        request = Request("GET", where, query=query, twice_is_once=True)
-        return (yield from exchange(request, self.policy))
 
 
 def _given(**members: object) -> dict[str, Any]:

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import ceil, inf
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from purgatory_async.client._model import KeyState, Operation
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 from purgatory_async.client.values import UNSET, new_id
 
 _NOT_MODIFIED: Final = 304
-_PAGE: Final = 1000
+_PAGE: Final = (("limit", "1000"),)
+
+T = TypeVar("T")
 
 
 class Verbs:
@@ -36,20 +38,13 @@ class Verbs:
             body["id"] = operation_id
         if data is not UNSET:
             body["data"] = data
-        request = Request(
-            "POST",
-            path("operations"),
-            body=body,
-            headers={"Idempotency-Key": new_id()},
-            twice_is_once=True,
-        )
-        return understood((yield from exchange(request, self.policy)), Operation.of)
+        return self._read(once(path("operations"), body), Operation.of)
 
     def status(self, operation_id: str, *, full: bool = False) -> Talk[Operation]:
         """Show an operation."""
         query = (("full", "1"),) if full else ()
         request = Request("GET", path("operations", operation_id), query=query, twice_is_once=True)
-        return understood((yield from exchange(request, self.policy)), Operation.of)
+        return self._read(request, Operation.of)
 
     def follow(self, operation_id: str, timeout: float | None) -> Talk[Operation]:
         """Poll an operation until it ends or the timeout expires."""
@@ -66,13 +61,15 @@ class Verbs:
     def complete(self, operation_id: str, result: object = UNSET) -> Talk[Operation]:
         """Complete an operation."""
         body = {} if result is UNSET else {"result": result}
-        request = Request("POST", path("operations", operation_id, "complete"), body=body)
-        return understood((yield from exchange(request, self.policy)), Operation.of)
+        return self._read(
+            Request("POST", path("operations", operation_id, "complete"), body=body), Operation.of
+        )
 
     def cancel(self, operation_id: str) -> Talk[Operation]:
         """Cancel an operation."""
-        request = Request("DELETE", path("operations", operation_id), twice_is_once=True)
-        return understood((yield from exchange(request, self.policy)), Operation.of)
+        return self._read(
+            Request("DELETE", path("operations", operation_id), twice_is_once=True), Operation.of
+        )
 
     def give_up(self, operation_id: str) -> Talk[Operation]:
         """Cancel an operation without a waiter; tried once, because the caller waits for it."""
@@ -81,36 +78,25 @@ class Verbs:
 
     def page(self, key: str | None, cursor: str | None) -> Talk[tuple[list[Operation], str | None]]:
         """List one page of pending operations."""
-        query = [("limit", str(_PAGE))]
-        query += [("key", key)] if key is not None else []
-        query += [("cursor", cursor)] if cursor is not None else []
-        request = Request("GET", path("operations"), query=tuple(query), twice_is_once=True)
-        return understood((yield from exchange(request, self.policy)), _page)
+        query = () if key is None else (("key", key),)
+        return self._page(path("operations"), query, cursor, "operations", Operation.of)
 
     def signal(self, key: str, value: object, amount: int | None, voter: str | None) -> Talk[int]:
         """Signal a key."""
         body: dict[str, Any] = {} if value is UNSET else {"value": value}
         body |= {} if amount is None else {"amount": amount}
         body |= {} if voter is None else {"voter": voter}
-        answer = yield from exchange(Request("POST", path("keys", key, "signal"), body=body), self.policy)
-        return understood(answer, lambda document: int(document["completed"]))
+        return self._read(Request("POST", path("keys", key, "signal"), body=body), _completed)
 
     def signal_batch(self, signals: Iterable[Mapping[str, Any]]) -> Talk[int]:
         """Signal keys in one step, once, for any number of retries."""
-        request = Request(
-            "POST",
-            path("signals"),
-            body={"signals": [dict(signal) for signal in signals]},
-            headers={"Idempotency-Key": new_id()},
-            twice_is_once=True,
+        return self._read(
+            once(path("signals"), {"signals": [dict(signal) for signal in signals]}), _completed
         )
-        answer = yield from exchange(request, self.policy)
-        return understood(answer, lambda document: int(document["completed"]))
 
     def read(self, key: str) -> Talk[KeyState]:
         """Read a key's newest signal."""
-        request = Request("GET", path("keys", key), twice_is_once=True)
-        return understood((yield from exchange(request, self.policy)), _key_state)
+        return self._read(Request("GET", path("keys", key), twice_is_once=True), _key_state)
 
     def watch(self, key: str, index: int, timeout: float | None) -> Talk[KeyState | None]:
         """Poll a key until it has a signal above an index or the timeout expires."""
@@ -129,8 +115,26 @@ class Verbs:
 
     def stats(self) -> Talk[Mapping[str, Any]]:
         """Read the service's figures."""
-        request = Request("GET", path("admin", "stats"), twice_is_once=True)
-        return understood((yield from exchange(request, self.policy)), _figures)
+        return self._read(Request("GET", path("admin", "stats"), twice_is_once=True), _figures)
+
+    def _page(
+        self,
+        where: str,
+        query: tuple[tuple[str, str], ...],
+        cursor: str | None,
+        member: str,
+        read: Callable[[Mapping[str, Any]], T],
+    ) -> Talk[tuple[list[T], str | None]]:
+        """List one page."""
+        query += _PAGE if cursor is None else (*_PAGE, ("cursor", cursor))
+        return self._read(
+            Request("GET", where, query=query, twice_is_once=True),
+            lambda document: (list(map(read, document[member])), document.get("next")),
+        )
+
+    def _read(self, request: Request, read: Callable[[Any], T]) -> Talk[T]:
+        """Send a request, and read the document that answers it."""
+        return understood((yield from exchange(request, self.policy)), read)
 
     def poll(
         self, ask: Callable[[float], Request], empty: Callable[[Response], bool], timeout: float | None
@@ -157,6 +161,11 @@ class Verbs:
             longest = min(policy.poll, longest * 2)
 
 
+def once(where: str, body: Mapping[str, Any]) -> Request:
+    """Return a request to POST what happens once, however often it is sent."""
+    return Request("POST", where, body=body, headers={"Idempotency-Key": new_id()}, twice_is_once=True)
+
+
 def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:
     """Return the query of a held request."""
     # Rounded up: a wait below a millisecond would else be 0, and repeat without a pause.
@@ -167,8 +176,8 @@ def _key_state(document: Mapping[str, Any]) -> KeyState:
     return KeyState(document["key"], document["index"], document["value"])
 
 
-def _page(document: Mapping[str, Any]) -> tuple[list[Operation], str | None]:
-    return [Operation.of(each) for each in document["operations"]], document.get("next")
+def _completed(document: Mapping[str, Any]) -> int:
+    return int(document["completed"])
 
 
 def _figures(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ forward; workers are stopped and started. The truth is a fold from nothing of wh
 import asyncio
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,7 +14,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from msgspec import Raw
 
@@ -28,6 +26,7 @@ from purgatory_async.durable.fold.results import Dropped
 from purgatory_async.testing import VirtualTimeLoop
 from tests.cluster.faulty import ANSWER, REQUEST
 from tests.durable.log_workers import Store, Worker, settled
+from tests.machines import explore
 
 MOST_WORKERS = 4
 DURATIONS = st.sampled_from((0, 1, 300, 1700, 300_000, 3_000_000, 7_000_000, 60_000_000))
@@ -285,9 +284,9 @@ def answered(proposal):
 
 
 def test_workers_on_one_log_agree_with_it():
-    run_state_machine_as_test(Workers, settings=settings(max_examples=15, stateful_step_count=25))
+    explore(Workers, examples=15, steps=25)
 
 
 @pytest.mark.slow
 def test_workers_on_one_log_agree_with_it_for_long():
-    run_state_machine_as_test(Workers, settings=settings(max_examples=300, stateful_step_count=80))
+    explore(Workers, examples=300, steps=80)

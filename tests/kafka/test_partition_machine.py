@@ -1,7 +1,6 @@
 """A partition against a list: appended to, followed, trimmed and truncated in any order."""
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -9,6 +8,7 @@ from purgatory_async.kafka.budget import Budget
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import Partition
 from tests.kafka.made_batches import batch, records_in
+from tests.machines import explore
 
 EVERYTHING = 1 << 30
 FOLLOWERS = (1, 2)
@@ -121,5 +121,5 @@ class PartitionMachine(RuleBasedStateMachine):
         assert partition.log.bytes_between(self.start, len(self.values)) == sum(map(len, everything))
 
 
-TestPartitionMachine = PartitionMachine.TestCase
-TestPartitionMachine.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+def test_no_story_of_a_partition_differs_from_a_list():
+    explore(PartitionMachine, examples=30, steps=30)

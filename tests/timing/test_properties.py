@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -12,10 +11,10 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from purgatory_async.timing import HashedWheel, TimerEntry, TimerQueue, TimingWheel
+from tests.machines import explore
 from tests.timing.hand_out import hand_out, numbers_of
 from tests.timing.sorted_queue import SortedQueue
 
@@ -111,10 +110,7 @@ class AgainstTheSortedList(RuleBasedStateMachine):
 def test_a_wheel_and_the_sorted_list_never_disagree(
     make_queue: Callable[..., TimerQueue], start_tick: int
 ) -> None:
-    run_state_machine_as_test(
-        lambda: AgainstTheSortedList(make_queue, start_tick),
-        settings=settings(max_examples=25, stateful_step_count=30),
-    )
+    explore(lambda: AgainstTheSortedList(make_queue, start_tick), examples=25, steps=30)
 
 
 @pytest.mark.slow
@@ -122,6 +118,4 @@ def test_a_wheel_and_the_sorted_list_never_disagree(
 def test_a_wheel_agrees_with_the_sorted_list_in_long_runs(
     make_queue: Callable[..., TimerQueue],
 ) -> None:
-    run_state_machine_as_test(
-        lambda: AgainstTheSortedList(make_queue), settings=settings(max_examples=60, stateful_step_count=120)
-    )
+    explore(lambda: AgainstTheSortedList(make_queue), examples=60, steps=120)

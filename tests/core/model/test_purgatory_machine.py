@@ -1,7 +1,6 @@
 """Hypothesis looks for the shortest story that a purgatory and its reference tell differently."""
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -9,7 +8,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from tests.core.model.script import (
@@ -25,6 +23,7 @@ from tests.core.model.script import (
     Plan,
 )
 from tests.core.model.twins import Twins
+from tests.machines import explore
 
 # Some plans make a check return a true value that completed nothing; the first one of a run is warned of.
 pytestmark = pytest.mark.filterwarnings("ignore:.*RealOperation.try_complete returned:RuntimeWarning")
@@ -153,10 +152,10 @@ machines = pytest.mark.parametrize(
 
 @machines
 def test_no_short_story_differs_from_the_reference(machine) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=30))
+    explore(machine, examples=60, steps=30)
 
 
 @pytest.mark.slow
 @machines
 def test_no_longer_story_differs_from_the_reference(machine) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=600, stateful_step_count=50))
+    explore(machine, examples=600, steps=50)

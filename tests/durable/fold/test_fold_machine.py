@@ -5,9 +5,8 @@ stop, and begin again at a checkpoint or from nothing.
 """
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec import UNSET, Raw
 
 from purgatory_async.durable.documents import CountNeed, KeyedSignal
@@ -21,6 +20,7 @@ from purgatory_async.durable.fold.log_clock import LogClock
 from purgatory_async.durable.fold.restoring import restored
 from purgatory_async.durable.since import Wanted, kept_since
 from tests.durable.fold.fold_model import Model
+from tests.machines import explore
 
 START = 1_700_000_000_000_000
 STEPS = (0, 0, 1, 300, 999, 1000, 1700, 2000, 3_000, 50_000, 1_000_000, 6_000_000, 60_000_000, 600_000_000)
@@ -361,9 +361,7 @@ LONG_STORIES = ((Replicas, 500, 10), (Replicas, 200, 50), (ReplicasOfQueues, 300
     [*SHORT_STORIES, *(pytest.param(*story, marks=pytest.mark.slow) for story in LONG_STORIES)],
 )
 def test_replicas_agree_with_each_other_and_the_model(machine, examples, steps):
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    )
+    explore(machine, examples=examples, steps=steps)
 
 
 @pytest.mark.usefixtures("finest")
@@ -372,6 +370,4 @@ def test_replicas_agree_with_each_other_and_the_model(machine, examples, steps):
     [(Replicas, 15, 40), (ReplicasOfQueues, 10, 40), pytest.param(Replicas, 300, 50, marks=pytest.mark.slow)],
 )
 def test_breaks_change_nothing_of_what_a_step_gives(machine, examples, steps):
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    )
+    explore(machine, examples=examples, steps=steps)

@@ -5,12 +5,10 @@ The reference keeps when each member was last heard of, and what each leader ass
 
 import asyncio
 from functools import partial
-from importlib.util import find_spec
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, rule
 
 from purgatory_async import Purgatory, Timer
 from purgatory_async.kafka.errors import ProtocolError
@@ -19,8 +17,8 @@ from purgatory_async.kafka.groups.joining import Joined
 from purgatory_async.kafka.groups.members import MemberIdRequiredError
 from purgatory_async.kafka.groups.state import GroupState
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests.conftest import new_uvloop
 from tests.kafka.groups.consumers import DELAY_S, REBALANCE_S, SESSION_S, a_join
+from tests.machines import LoopMachine, explore, on_each_loop
 
 SLOTS = st.integers(0, 3)  # of consumers
 SLACK_S = 0.0011  # a tick, and what floats lose
@@ -47,16 +45,12 @@ class Consumer:
         return self.task is not None
 
 
-class GroupMachine(RuleBasedStateMachine):
+class GroupMachine(LoopMachine):
     """A group, four consumers, and what must hold between any two requests."""
-
-    new_loop = staticmethod(asyncio.SelectorEventLoop)
 
     @initialize(delay=st.sampled_from((0, DELAY_S)), static=st.booleans())
     def begin(self, delay, static) -> None:
-        self.loop = self.new_loop()
-        self.reported: list[dict[str, object]] = []  # what a hook or a callback raised
-        self.loop.set_exception_handler(lambda _, context: self.reported.append(context))
+        self.open_loop()
         self.clock = ManualClock()
         self.purgatory = Purgatory(timer=Timer(clock=self.clock))
         self.coordinator = Coordinator(self.purgatory, initial_delay_s=delay)
@@ -242,9 +236,7 @@ class GroupMachine(RuleBasedStateMachine):
             if silent > SESSION_S + SLACK_S:
                 assert group.members.get(consumer.id) is None, f"{consumer.id} is silent for {silent} s"
 
-    def teardown(self) -> None:
-        if not hasattr(self, "loop"):
-            return
+    def end(self) -> None:
         for slot in range(4):
             self.go_away(slot)
         for _ in range(3):  # sessions, the rebalance that they cause, and the sweep
@@ -252,34 +244,14 @@ class GroupMachine(RuleBasedStateMachine):
         assert list(self.coordinator) == []
         assert_clean(self.purgatory)
         assert self.purgatory.timer.pending == 0
-        self.loop.close()
 
 
-class OnUvloop(GroupMachine):
-    """The same on the other loop."""
-
-    new_loop = staticmethod(new_uvloop)
-
-
-machines = pytest.mark.parametrize(
-    "machine",
-    [
-        pytest.param(GroupMachine, id="asyncio"),
-        pytest.param(
-            OnUvloop,
-            id="uvloop",
-            marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed"),
-        ),
-    ],
-)
-
-
-@machines
+@on_each_loop(GroupMachine)
 def test_no_short_story_breaks_a_promise(machine) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=15))
+    explore(machine, examples=40, steps=15)
 
 
 @pytest.mark.slow
-@machines
+@on_each_loop(GroupMachine)
 def test_no_longer_story_breaks_a_promise(machine) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30))
+    explore(machine, examples=100, steps=30)

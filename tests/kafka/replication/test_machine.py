@@ -1,12 +1,12 @@
 """A leader and two real followers, without sockets: what is in sync has what was acknowledged, whatever restarts."""
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.segments import Budget
 from tests.kafka.made_batches import batch, records_in
+from tests.machines import explore
 
 EVERYTHING = 1 << 30
 FOLLOWERS = (1, 2)
@@ -124,5 +124,5 @@ class ReplicationMachine(RuleBasedStateMachine):
                 assert follower.high_watermark <= follower.log.end
 
 
-TestReplicationMachine = ReplicationMachine.TestCase
-TestReplicationMachine.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+def test_no_story_loses_what_was_acknowledged():
+    explore(ReplicationMachine, examples=30, steps=30)

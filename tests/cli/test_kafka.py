@@ -5,7 +5,6 @@ import importlib
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from tests.kafka import protocol
 from tests.kafka.desk import fetched
 from tests.kafka.protocol import FETCH, METADATA
 from tests.ports import free_port
+from tests.processes import purgatory
 
 PATIENCE_S = 60
 
@@ -124,19 +124,15 @@ def test_the_package_without_its_extra_names_what_to_install(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_a_signal(number):
-    command = [sys.executable, "-m", "purgatory_async", "kafka", "--port", "0", "--partitions", "4"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            line = process.stdout.readline()
-            address = line.removeprefix("purgatory kafka serves at ").strip()
-            producer = confluent_kafka.Producer({"bootstrap.servers": address})
-            producer.produce("t", b"value")
-            assert producer.flush(PATIENCE_S) == 0
-            assert len(producer.list_topics("t", timeout=PATIENCE_S).topics["t"].partitions) == 4
-            process.send_signal(number)
-            assert process.wait(PATIENCE_S) == 0
-        finally:
-            process.kill()
+    with purgatory("kafka", "--port", "0", "--partitions", "4", stderr=None) as process:
+        line = process.stdout.readline()
+        address = line.removeprefix("purgatory kafka serves at ").strip()
+        producer = confluent_kafka.Producer({"bootstrap.servers": address})
+        producer.produce("t", b"value")
+        assert producer.flush(PATIENCE_S) == 0
+        assert len(producer.list_topics("t", timeout=PATIENCE_S).topics["t"].partitions) == 4
+        process.send_signal(number)
+        assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.slow
@@ -146,14 +142,10 @@ def test_a_signal_ends_a_start_that_waits_for_others(number):
         silent.settimeout(PATIENCE_S)
         nodes = f"0@127.0.0.1:{free_port()},1@127.0.0.1:{silent.getsockname()[1]}"
         options = ["--nodes", nodes, "--replica-lag", "600"]
-        with subprocess.Popen([sys.executable, "-m", "purgatory_async", "kafka", *options]) as process:
-            try:
-                with silent.accept()[0] as asked:
-                    assert asked.recv(4)
-                    process.send_signal(number)
-                    assert process.wait(PATIENCE_S) == 0
-            finally:
-                process.kill()
+        with purgatory("kafka", *options, stdout=None, stderr=None) as process, silent.accept()[0] as asked:
+            assert asked.recv(4)
+            process.send_signal(number)
+            assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.slow
@@ -188,16 +180,13 @@ def waiting(metrics: str) -> dict[str, str]:
 @contextmanager
 def served(*options: str):
     """A broker in a process: what it prints, and its address."""
-    command = [sys.executable, "-m", "purgatory_async", "kafka", "--port", "0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            lines: list[str] = []
-            while not (lines and lines[-1].startswith("purgatory kafka serves at ")):
-                lines.append(process.stdout.readline())
-                assert lines[-1], lines
-            yield lines, lines[-1].removeprefix("purgatory kafka serves at ").strip()
-        finally:
-            process.kill()
+    with purgatory("kafka", "--port", "0", *options, stderr=None) as process:
+        lines: list[str] = []
+        while not (lines and lines[-1].startswith("purgatory kafka serves at ")):
+            lines.append(process.stdout.readline())
+            assert lines[-1], lines
+        yield lines, lines[-1].removeprefix("purgatory kafka serves at ").strip()
+        process.kill()
 
 
 def test_a_missing_extra_of_the_metrics_is_one_sentence(capsys, monkeypatch):

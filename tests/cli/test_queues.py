@@ -1,13 +1,12 @@
 """The commands for queues and for following signals: their requests, their output and their exit codes."""
 
 import json
-import signal
 
 import httpx
 import pytest
 
 from tests.cli.faked import LEASE, QUEUE, problem
-from tests.cli.test_remote import PATIENCE, purgatory
+from tests.processes import PATIENCE_S, Served, purgatory
 
 ITEM = {"id": "7", "item": {"to": "ann"}, "attempts": 2, "put_at": "2026-01-01T12:00:00Z"}
 
@@ -172,33 +171,30 @@ def test_follow_says_a_gap_and_goes_on(faked, cli):
 
 @pytest.mark.slow
 def test_an_item_goes_through_the_commands_to_its_end():
-    with purgatory("serve", "--port", "0") as server:
-        try:
-            where = ["--url", server.stdout.readline().split()[-1]]
+    with Served() as served:
+        where = ["--url", served.address]
 
-            def run(*arguments):
-                """The output of a command that succeeds."""
-                with purgatory(*arguments, *where) as process:
-                    out, err = process.communicate(timeout=PATIENCE)
-                assert (process.returncode, err) == (0, "")
-                return out
+        def run(*arguments):
+            """The output of a command that succeeds."""
+            with purgatory(*arguments, *where) as process:
+                out, err = process.communicate(timeout=PATIENCE_S)
+            assert (process.returncode, err) == (0, "")
+            return out
 
-            with purgatory("take", "mail", "--wait", "1m", *where) as taker:
-                while " 1 " not in run("queues"):
-                    assert taker.poll() is None
-                assert run("put", "mail", '{"to": "ann"}') == "given to a taker\n"
-                lease = json.loads(taker.communicate(timeout=PATIENCE)[0])
-            assert (lease["item"], lease["attempts"]) == ({"to": "ann"}, 1)
-            assert run("extend", lease["lease"], "--lease", "5m") == "ends in 5 m 0 s\n"
-            run("return", lease["lease"])
-            assert '{"to": "ann"}' in run("peek", "mail")
-            again = json.loads(run("take", "mail"))
-            assert again["attempts"] == 2
-            run("ack", again["lease"])
-            run("put", "mail", "1")
-            assert (run("purge", "mail"), run("redrive", "mail")) == (
-                "purged 1 item\n",
-                "0 items came back\n",
-            )
-        finally:
-            server.send_signal(signal.SIGTERM)
+        with purgatory("take", "mail", "--wait", "1m", *where) as taker:
+            while " 1 " not in run("queues"):
+                assert taker.poll() is None
+            assert run("put", "mail", '{"to": "ann"}') == "given to a taker\n"
+            lease = json.loads(taker.communicate(timeout=PATIENCE_S)[0])
+        assert (lease["item"], lease["attempts"]) == ({"to": "ann"}, 1)
+        assert run("extend", lease["lease"], "--lease", "5m") == "ends in 5 m 0 s\n"
+        run("return", lease["lease"])
+        assert '{"to": "ann"}' in run("peek", "mail")
+        again = json.loads(run("take", "mail"))
+        assert again["attempts"] == 2
+        run("ack", again["lease"])
+        run("put", "mail", "1")
+        assert (run("purge", "mail"), run("redrive", "mail")) == (
+            "purged 1 item\n",
+            "0 items came back\n",
+        )

@@ -1,10 +1,7 @@
 """The commands that talk to a service: their requests, their output and their exit codes."""
 
 import json
-import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,9 +9,7 @@ import pytest
 from purgatory_async.client import values
 from purgatory_async.service.contract import names
 from tests.cli.faked import OPERATION, ended
-
-ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+from tests.processes import PATIENCE_S, Served, purgatory
 
 
 @pytest.mark.parametrize(
@@ -260,48 +255,24 @@ def test_no_new_id_looks_like_an_option_to_a_command(monkeypatch, new_id):
     assert new_id() == "c-d"
 
 
-class Program(subprocess.Popen):
-    """A process that an error beside it ends; else leaving its `with` would wait for it, perhaps for ever."""
-
-    def __exit__(self, kind, *rest):
-        """Wait for it."""
-        if kind is not None:
-            self.kill()
-        super().__exit__(kind, *rest)
-
-
-def purgatory(*arguments, **options):
-    return Program(
-        [sys.executable, "-m", "purgatory_async", *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
 @pytest.mark.slow
 def test_the_exit_code_gives_the_outcome_to_a_shell():
-    with purgatory("serve", "--port", "0") as server:
-        try:
-            where = ["--url", server.stdout.readline().split()[-1]]
-            with purgatory("wait", "never", "--timeout", "200ms", *where) as expires:
-                assert expires.wait(PATIENCE) == 3
-            with purgatory("wait", "k", "--timeout", "10m", *where) as waits:
-                while "completed 1 " not in purgatory("signal", "k", '{"v": 1}', *where).communicate()[0]:
-                    assert waits.poll() is None
-                assert waits.communicate(timeout=PATIENCE) == ('{"v": 1}\n', "")
-                assert waits.returncode == 0
-            with purgatory("wait", "k", "--timeout", "200ms", *where) as from_now_on:
-                assert from_now_on.wait(PATIENCE) == 3
-            with purgatory("wait", "k", "--since", "0", *where) as finds:
-                assert finds.communicate(timeout=PATIENCE) == ('{"v": 1}\n', "")
-                assert finds.returncode == 0
-            with purgatory("wait", "k2", *where) as waits:
-                while not (found := purgatory("ls", "--json", *where).communicate()[0]):
-                    assert waits.poll() is None
-                assert purgatory("cancel", json.loads(found)["id"], *where).communicate()[0] == "cancelled\n"
-                assert waits.wait(PATIENCE) == 4
-        finally:
-            server.send_signal(signal.SIGTERM)
+    with Served() as served:
+        where = ["--url", served.address]
+        with purgatory("wait", "never", "--timeout", "200ms", *where) as expires:
+            assert expires.wait(PATIENCE_S) == 3
+        with purgatory("wait", "k", "--timeout", "10m", *where) as waits:
+            while "completed 1 " not in purgatory("signal", "k", '{"v": 1}', *where).communicate()[0]:
+                assert waits.poll() is None
+            assert waits.communicate(timeout=PATIENCE_S) == ('{"v": 1}\n', "")
+            assert waits.returncode == 0
+        with purgatory("wait", "k", "--timeout", "200ms", *where) as from_now_on:
+            assert from_now_on.wait(PATIENCE_S) == 3
+        with purgatory("wait", "k", "--since", "0", *where) as finds:
+            assert finds.communicate(timeout=PATIENCE_S) == ('{"v": 1}\n', "")
+            assert finds.returncode == 0
+        with purgatory("wait", "k2", *where) as waits:
+            while not (found := purgatory("ls", "--json", *where).communicate()[0]):
+                assert waits.poll() is None
+            assert purgatory("cancel", json.loads(found)["id"], *where).communicate()[0] == "cancelled\n"
+            assert waits.wait(PATIENCE_S) == 4

@@ -1,14 +1,10 @@
 """``purgatory store``: what its commands print, refuse and leave behind."""
 
 import asyncio
-import os
 import re
 import secrets
 import shutil
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -21,7 +17,7 @@ from purgatory_async.journal.schema import Outcome, Signal, Submit
 from tests.cluster.reading import each, read
 from tests.cluster.servers import Postgres, by_engine, need_postgres, shared
 from tests.durable.checkpoints.conftest import append, some_entries, url_on
-from tests.source_tree import ROOT
+from tests.processes import purgatory, until
 
 
 @pytest.fixture(params=by_engine(["sqlite", "postgres", "redis"]))
@@ -257,21 +253,8 @@ def test_export_writes_a_journal_and_continues_it(cli, filled, tmp_path):
     assert [kinds.count(kind) for kind in (Submit, Signal, Outcome)] == [20, 11, 11]
 
 
-def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "purgatory_async", "store", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def wait_for_records(directory, holds):
-    deadline = time.monotonic() + 60
-    while not directory.exists() or not holds(list(read_journal(directory))):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: directory.exists() and holds(list(read_journal(directory))), "a record")
 
 
 @pytest.mark.slow
@@ -280,13 +263,13 @@ def test_a_killed_following_export_misses_and_doubles_nothing(made, tmp_path):
     total = 0
     for number in range(3):
         entries = [entry.replace(b'"o', b'"%d-' % number) for entry in some_entries(60)]
-        with start("export", made, "--journal", str(journal), "--follow") as process:
+        with purgatory("store", "export", made, "--journal", str(journal), "--follow") as process:
             fill(made, *entries)
             enough = total + 90 + 8 * number
             wait_for_records(journal, lambda records, enough=enough: len(records) > enough)
             process.kill()
         total += 120
-    with start("export", made, "--journal", str(journal), "--follow") as process:
+    with purgatory("store", "export", made, "--journal", str(journal), "--follow") as process:
         fill(made, SignalKey(key="last"))
         wait_for_records(journal, lambda records: any(getattr(each, "key", "") == "last" for each in records))
         process.send_signal(signal.SIGTERM)

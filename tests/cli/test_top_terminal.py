@@ -1,35 +1,32 @@
 """``purgatory top`` as a person sees it: in a terminal, beside a running service."""
 
 import re
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 import pytest
 
 from purgatory_async.client import Client
 from tests.cli.terminal import CTRL_C, Terminal
-from tests.service.process.test_server import Served
+from tests.processes import Served
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def served():
-    with ExitStack() as stack:
-        served = Served()
-        stack.callback(served.process.communicate)
-        stack.callback(served.process.kill)
+    with Served() as served:
         yield served
 
 
 @pytest.fixture
 def client(served):
-    with closing(Client(f"http://127.0.0.1:{served.port}")) as client:
+    with closing(Client(served.address)) as client:
         yield client
 
 
 @pytest.fixture
 def top(served):
-    with Terminal("top", "--interval", "0.1", "--url", f"http://127.0.0.1:{served.port}") as terminal:
+    with Terminal("top", "--interval", "0.1", "--url", served.address) as terminal:
         yield terminal
 
 
@@ -78,7 +75,7 @@ def test_an_ended_service_is_one_sentence_below_the_picture(served, top):
 
 
 def test_once_it_is_one_picture_below_what_was_there(served):
-    with Terminal("top", "--once", "--url", f"http://127.0.0.1:{served.port}") as terminal:
+    with Terminal("top", "--once", "--url", served.address) as terminal:
         assert terminal.exit_code() == 0
         assert terminal.line("pending 0 of")
         assert terminal.as_it_was

@@ -2,9 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,9 +9,8 @@ import pytest
 from purgatory_async.cli import outlast, remote
 from tests.cli.faked import OPERATION, ended, problem
 from tests.ports import free_port
+from tests.processes import PATIENCE_S, Served, purgatory
 
-ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
 AWAY = httpx.ConnectError("Connection refused")
 FORGOTTEN = problem(404, "unknown-operation")
 DRAINING = problem(503, "draining")
@@ -26,7 +22,7 @@ def script(faked, cli, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(outlast.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     monkeypatch.setattr(outlast, "monotonic", lambda: now[0])
-    monkeypatch.setattr(remote, "PATIENCE", 0.0)
+    monkeypatch.setattr(remote, "PATIENCE_S", 0.0)
 
     def run(*answers, timeout="10m", options=()):
         left = iter(answers)
@@ -152,40 +148,21 @@ def test_a_wait_since_an_index_ends_with_a_service_away(script, answers, said):
     assert "Connection refused" in err[-1]
 
 
-def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "purgatory_async", *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def serving(port):
-    service = start("serve", "--port", port)
-    assert service.stdout.readline()
-    return service
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
 def test_a_wait_outlasts_a_restart_over_real_sockets(ending):
-    port = str(free_port())
-    where = ["--url", f"http://127.0.0.1:{port}"]
-    service, waits = serving(port), start("wait", "k", "--timeout", "10m", *where)
-    try:
-        while not start("ls", "--json", *where).communicate(timeout=PATIENCE)[0]:
+    with (
+        Served(port=free_port()) as served,
+        purgatory("wait", "k", "--timeout", "10m", "--url", served.address) as waits,
+    ):
+        where = ["--url", served.address]
+        while not purgatory("ls", "--json", *where).communicate(timeout=PATIENCE_S)[0]:
             assert waits.poll() is None
-        service.send_signal(ending)
-        service.communicate(timeout=PATIENCE)
-        service = serving(port)
-        while "completed 1 " not in start("signal", "k", "7", *where).communicate(timeout=PATIENCE)[0]:
+        served.stop(ending)
+        served.close()
+        served.start()
+        while "completed 1 " not in purgatory("signal", "k", "7", *where).communicate(timeout=PATIENCE_S)[0]:
             assert waits.poll() is None
         said = "purgatory: the service is restarting; still waiting\n"
-        assert waits.communicate(timeout=PATIENCE) == ("7\n", said)
+        assert waits.communicate(timeout=PATIENCE_S) == ("7\n", said)
         assert waits.returncode == 0
-    finally:
-        for process in (service, waits):
-            process.kill()
-            process.communicate()

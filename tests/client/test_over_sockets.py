@@ -3,41 +3,26 @@
 import asyncio
 import itertools
 import signal
-import socket
-import subprocess
-import sys
 import threading
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 
 import anyio
 import pytest
 
-from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
+from purgatory_async.client import AsyncClient, Client, Policy
 from tests.ports import free_port
+from tests.processes import PATIENCE_S, Served, python, until
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
-
 
 @contextmanager
-def service(*flags):
+def service(*flags, port=0):
     """The address of a service in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "purgatory_async", "serve", "--port", "0", *flags],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process.stdout.readline().split()[-1]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(PATIENCE)
+    with Served(*flags, port=port) as served:
+        yield served.address
+        served.stop()
 
 
 @pytest.fixture(scope="module")
@@ -60,21 +45,11 @@ def running(call):
     thread.start()
 
     def result():
-        thread.join(PATIENCE)
+        thread.join(PATIENCE_S)
         [value] = found
         return value
 
     yield result
-
-
-def until(holds):
-    """Ask again and again, within patience, until something holds."""
-    with anyio.from_thread.start_blocking_portal() as portal:
-        for _ in range(int(PATIENCE / 0.05)):
-            if holds():
-                return
-            portal.call(anyio.sleep, 0.05)
-    pytest.fail("it never held")
 
 
 def watched(client, key):
@@ -113,37 +88,13 @@ def test_a_wait_longer_than_its_polls_ends_with_the_signal(address, client):
         assert result().state == "completed"
 
 
-def test_a_wait_that_expires_says_so(client):
-    assert client.wait("never", timeout=0.7).state == "expired"
-
-
 def test_an_interrupted_process_cancels_what_it_waited_for(address, client):
     program = "import sys; from purgatory_async.client import Client; Client(sys.argv[1]).wait('interrupted')"
-    with subprocess.Popen(
-        [sys.executable, "-c", program, address], cwd=ROOT, stderr=subprocess.DEVNULL
-    ) as process:
+    with python("-c", program, address) as process:
         until(lambda: watched(client, "interrupted"))
         process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE)
+        process.communicate(timeout=PATIENCE_S)
     assert watched(client, "interrupted") == []
-
-
-def test_an_absent_service_is_one_error_after_the_patience():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with (
-            Client(address, policy=Policy(patience=0.3)) as client,
-            pytest.raises(ServiceUnreachable, match=r"GET /v1/keys/k was not answered: .*refused"),
-        ):
-            client.read("k")
-
-
-def test_a_drained_service_lets_waits_go_and_takes_no_new_ones():
-    with service() as address, Client(address, policy=Policy(patience=0.3)) as client:
-        client.drain()
-        with pytest.raises(RequestRefused, match="503 draining"):
-            client.submit(["k"])
 
 
 @pytest.mark.asyncio(loop_factories=["asyncio"])
@@ -152,7 +103,7 @@ async def test_more_waits_than_a_pool_has_connections_are_held_at_once(address):
         for _ in range(110):
             tasks.start_soon(client.wait, "many")
         held = 0
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_S):
             while held < 110:
                 await anyio.sleep(0.1)
                 held = (await client.stats())["counts"]["held"]
@@ -195,7 +146,7 @@ async def test_events_go_on_where_a_lost_connection_left_them(kind):
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     policy = Policy(first_delay=0.01)
     async with server:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_S):
             if kind is Client:
                 found = await asyncio.to_thread(partial(read_blocking, address, policy))
             else:
@@ -234,17 +185,17 @@ def test_events_of_a_real_service_are_read_from_any_id_on(address, client):
 
 
 def test_each_signal_comes_once_through_restarts_of_the_service(tmp_path):
-    flags = ("--port", str(free_port()), "--store", f"sqlite:///{tmp_path}/log.db")
+    port, flags = free_port(), ("--store", f"sqlite:///{tmp_path}/log.db")
 
     def follow(address):
         with Client(address) as follower:
             return [signal.value for signal in itertools.islice(follower.signals("a", since=0), 60)]
 
-    with service(*flags) as address:
+    with service(*flags, port=port) as address:
         pass
     with running(partial(follow, address)) as result:
         for start in (0, 20, 40):
-            with service(*flags), Client(address) as client:
+            with service(*flags, port=port), Client(address) as client:
                 for number in range(start, start + 20):
                     client.signal("a", number)
                 if start == 40:

@@ -1,21 +1,18 @@
 """Workers in real processes over one SQLite file, on every loop; and the package where msgspec is missing."""
 
 import asyncio
-import subprocess
-import sys
 
 import pytest
 
 from purgatory_async import Purgatory
 from purgatory_async.cluster import Cluster, SqliteLog
-from tests.source_tree import ROOT
+from tests.processes import ended, python
 
 COUNT = 100
 
 
 def start(path, name):
-    arguments = [sys.executable, "-m", "tests.cluster.signalling", path, name, str(COUNT)]
-    return subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return python("-m", "tests.cluster.signalling", path, name, COUNT, stderr=None)
 
 
 async def drive(path):
@@ -67,11 +64,9 @@ assert not hasattr(purgatory_async.cluster, "nothing")
 
 @pytest.mark.slow
 def test_without_msgspec_only_cluster_names_the_extra():
-    finished = subprocess.run(
-        [sys.executable, "-c", WITHOUT_MSGSPEC], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.splitlines() == [
+    code, output, errors = ended("-c", WITHOUT_MSGSPEC, start=python)
+    assert code == 0, errors
+    assert output.splitlines() == [
         f'{name} needs msgspec, which is not installed; run: pip install "purgatory-async[cluster]"'
         for name in ("Cluster", "Signalled")
     ]

@@ -1,12 +1,12 @@
 """A SQLite log while another program holds its lock."""
 
 import subprocess
-import sys
 from contextlib import contextmanager
 
 import pytest
 
 from purgatory_async.cluster import LogUnavailable, SqliteLog
+from tests.processes import python
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
@@ -18,9 +18,7 @@ STOPPED = "import fcntl; file = open({path!r} + '.lock'); fcntl.flock(file, fcnt
 def holder(program, path):
     """Another program that holds a lock; yields its id."""
     code = f"{program.format(path=str(path))}; print(flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with python("-c", code, stdin=subprocess.PIPE) as process:
         process.stdout.readline()
         yield process.pid
         process.kill()

@@ -5,7 +5,6 @@ import os
 import random
 import socket
 import subprocess
-import sys
 import time
 
 import pytest
@@ -14,14 +13,13 @@ from purgatory_async.cluster import LogUnavailable, SqliteLog
 from tests.cluster.appending import SIZE
 from tests.cluster.reading import read
 from tests.disks import small_file_system
-from tests.source_tree import ROOT
+from tests.processes import python
 
 pytestmark = pytest.mark.slow
 
 
 def start(path, name, batches=1_000_000, sync="always", stdin=subprocess.DEVNULL):
-    arguments = [sys.executable, "-m", "tests.cluster.appending", path, name, str(batches), sync]
-    return subprocess.Popen(arguments, cwd=ROOT, stdin=stdin, stdout=subprocess.PIPE, text=True)
+    return python("-m", "tests.cluster.appending", path, name, batches, sync, stdin=stdin, stderr=None)
 
 
 def acknowledged(output):

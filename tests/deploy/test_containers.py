@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.deploy.tools import KIT, PATIENCE_S, replaced, run
-from tests.service.process.test_server import Served
+from tests.processes import Served
 from tests.source_tree import ROOT
 
 COMPOSE = yaml.safe_load((KIT / "compose.yaml").read_text(encoding="utf-8"))
@@ -92,9 +92,6 @@ def test_the_health_check_tells_a_service_from_none() -> None:
         command = [sys.executable, option, replaced(program, "8765", str(port))]
         return subprocess.run(command, check=False, stderr=subprocess.DEVNULL, timeout=PATIENCE_S).returncode
 
-    served = Served()
-    try:
+    with Served() as served:
         assert check(served.port) == 0
-    finally:
-        served.end()
     assert check(served.port) == 1

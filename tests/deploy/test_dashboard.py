@@ -8,6 +8,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import yaml
 
 from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
 from tests.ports import free_port
-from tests.service.process.test_server import Served
+from tests.processes import Served
 
 TOKEN = "reader-0123456789abcdef"
 ADMIN = {"Authorization": "Bearer admin-0123456789abcdef", "Content-Type": "application/json"}
@@ -102,23 +103,17 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     tokens.touch(mode=0o600)
     tokens.write_text(f"{TOKEN} read\n{ADMIN['Authorization'].split()[1]} admin\n", encoding="utf-8")
     store = f"sqlite:///{folder}/state.db"
-    served = Served("--workers", "2", "--store", store, "--tokens", str(tokens))
-    started = None
-    try:
+    with ExitStack() as stack:
+        served = stack.enter_context(Served("--workers", 2, "--store", store, "--tokens", tokens))
         started = Prometheus(folder, served.port)
+        stack.callback(started.process.wait, PATIENCE_S)
+        stack.callback(started.process.terminate)
         started.until('up{job="purgatory"} == 1')
         for _ in range(3):
-            served.request(
-                "POST", "/v1/operations?wait=10ms", json.dumps({"keys": ["a"], "timeout": "20ms"}), ADMIN
-            )
+            served.request("POST", "/v1/operations?wait=10ms", {"keys": ["a"], "timeout": "20ms"}, ADMIN)
             served.request("GET", "/v1/wait?key=b&wait=10ms", None, ADMIN)
             started.until("sum(purgatory_http_requests_total) > 0")
         yield started
-    finally:
-        if started is not None:
-            started.process.terminate()
-            started.process.wait(PATIENCE_S)
-        served.end()
 
 
 @pytest.mark.slow
@@ -146,12 +141,9 @@ def test_every_metric_of_an_alert_is_one_of_the_service(prometheus, name):
 
 @pytest.mark.slow
 def test_alerts_of_a_journal_are_on_its_metrics(tmp_path):
-    served = Served("--journal", str(tmp_path / "journal"))
-    try:
+    with Served("--journal", tmp_path / "journal") as served:
         assert OF_A_JOURNAL
         assert all(served.sample(name) is not None for name in OF_A_JOURNAL)
-    finally:
-        served.end()
 
 
 @pytest.mark.slow

@@ -2,18 +2,17 @@
 
 import http.client
 import json
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
 from tests.ports import free_port
-from tests.service.process.test_server import Served
+from tests.processes import Served, accepts, until
 
 pytestmark = pytest.mark.slow
 
@@ -71,21 +70,6 @@ class Front:
             return reply
 
 
-def accepts(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
-        return False
-    return True
-
-
-def until(holds) -> None:
-    give_up = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
     with ExitStack() as stack:
@@ -94,8 +78,7 @@ def stack() -> Iterator[ExitStack]:
 
 def start(stack: ExitStack, folder: Path, *flags: str) -> tuple[Served, Front]:
     program_or_skip("nginx", "nginx-light")
-    served = Served("--access-log", *flags)
-    stack.callback(served.end)
+    served = stack.enter_context(Served("--access-log", *flags))
     front = Front(folder, served.port)
     stack.callback(front.process.wait)
     stack.callback(front.process.terminate)
@@ -104,7 +87,7 @@ def start(stack: ExitStack, folder: Path, *flags: str) -> tuple[Served, Front]:
 
 def records(served: Served, path: str) -> list[dict[str, object]]:
     """The access log's records of a path, after the service's end."""
-    _, found = served.stop()
+    found = processes.records(served.stop()[1])
     return [record for record in found if record.get("event") == "request" and record["path"] == path]
 
 
@@ -162,15 +145,14 @@ def test_requests_succeed_as_soon_as_the_service_is_back(stack, tmp_path):
     served.stop()
     assert held.getresponse().status == 503  # the service's own answer, with Retry-After
     assert front.ask("GET", "/healthz").status == 502
-    again = Served("--port", str(served.port))
-    stack.callback(again.end)
+    stack.enter_context(Served(port=served.port))
     assert front.ask("GET", "/healthz").status == 200
 
 
 def test_the_metrics_are_not_for_nginxs_clients(stack, tmp_path):
     served, front = start(stack, tmp_path)
     assert front.ask("GET", "/metrics").status == 404
-    assert served.request("GET", "/metrics")[0].status == 200
+    assert served.request("GET", "/metrics").status == 200
 
 
 def test_a_body_beyond_the_limit_gets_the_services_answer(stack, tmp_path):

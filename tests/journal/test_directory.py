@@ -4,7 +4,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from purgatory_async import Timer
 from purgatory_async.journal import Journal, JournalError, Sync, read_journal, segments
 from purgatory_async.testing import ManualClock
 from tests.journal.desk import Desk, live_bytes, until
-from tests.source_tree import ROOT
+from tests.processes import python
 
 OPEN = """
 import sys
@@ -30,14 +29,7 @@ sys.stdin.read()
 
 
 def start(directory):
-    return subprocess.Popen(
-        [sys.executable, "-c", OPEN, directory],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return python("-c", OPEN, directory, stdin=subprocess.PIPE)
 
 
 def open_journal(directory):

@@ -1,8 +1,6 @@
 """Killed at any moment under load: every acknowledged record is there, and no record is invented."""
 
 import random
-import subprocess
-import sys
 import time
 
 import pytest
@@ -12,7 +10,7 @@ from purgatory_async.journal.lines import Damage
 from purgatory_async.journal.schema import Outcome, Signal, Submit
 from purgatory_async.journal.segments import list_segments
 from tests.journal.desk import Desk, everything, missing, until
-from tests.source_tree import ROOT
+from tests.processes import python
 
 pytestmark = pytest.mark.slow
 
@@ -21,17 +19,13 @@ KILLS = 10
 
 def acknowledged_until_killed(directory, seed, segment_bytes, delay_s):
     """Start it, kill it this long after its first output, and return all of its output."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.journal.killed", directory, str(seed), str(segment_bytes)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    ) as child:
+    program = ("-m", "tests.journal.killed", directory, seed, segment_bytes)
+    with python(*program, stderr=None, start_new_session=True) as child:
         first = child.stdout.readline()
         time.sleep(delay_s)
         child.kill()
         said = first + child.stdout.read()
-    return [line.split() for line in said.decode().splitlines(keepends=True) if line.endswith("\n")]
+    return [line.split() for line in said.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def check_run(records, said):

@@ -5,6 +5,7 @@ import datetime as dt
 import io
 import json
 import re
+from contextlib import ExitStack
 from urllib.parse import unquote
 
 import pytest
@@ -15,6 +16,7 @@ from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.processes import Served
 from tests.service.access.tokens_file import Tenants
 from tests.service.wire import Wired
 
@@ -165,6 +167,13 @@ def _no_detail_shows_bytes():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Problem, "__init__", checked)
         yield
+
+
+@pytest.fixture
+def serve():
+    """Start services in processes of their own, which are killed at the end."""
+    with ExitStack() as stack:
+        yield lambda *flags: stack.enter_context(Served(*flags))
 
 
 @pytest.fixture

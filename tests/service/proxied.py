@@ -3,17 +3,14 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
 from tests.ports import free_port
+from tests.processes import PATIENCE_S, accepts, until
+from tests.source_tree import ROOT
 
-ROOT = Path(__file__).parents[2]
-PATIENCE = 45.0  # seconds; less than the 50 s of a held request
 README_ADDRESS = "http://127.0.0.1:8765"
 
 # What is compiled into Debian's nginx lies under /var, where only its package may write.
@@ -73,7 +70,8 @@ class Proxy:
         self.process = subprocess.Popen(
             [nginx_or_skip(), "-p", folder, "-c", config, "-e", folder / "error.log"], stderr=subprocess.PIPE
         )
-        self._until_it_accepts()
+        until(lambda: accepts(self.port) or self.process.poll() is not None, "nginx")
+        assert self.process.poll() is None, self.process.stderr.read().decode()
 
     @property
     def address(self):
@@ -96,16 +94,4 @@ class Proxy:
 
     def stop(self):
         self.process.terminate()
-        self.process.communicate(timeout=PATIENCE)
-
-    def _until_it_accepts(self):
-        give_up = time.monotonic() + PATIENCE
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-            except ConnectionRefusedError:
-                assert self.process.poll() is None, self.process.stderr.read().decode()
-                assert time.monotonic() < give_up, "nginx does not accept connections"
-                time.sleep(0.02)
-            else:
-                return
+        self.process.communicate(timeout=PATIENCE_S)

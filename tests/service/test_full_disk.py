@@ -6,16 +6,17 @@ import json
 import os
 import random
 import resource
+import signal
 import threading
-import time
 
 import pytest
 
 from purgatory_async.journal import _writer_thread, read_journal
 from purgatory_async.journal.schema import Outcome, Signal, Submit
 from purgatory_async.journal.segments import SegmentFile
+from tests import processes
 from tests.disks import small_file_system
-from tests.service.process.test_server import Served
+from tests.processes import Served
 from tests.service.wire import PATIENCE, until
 
 JOBS = "/v1/queues/jobs"
@@ -278,19 +279,10 @@ async def test_retries_until_success_do_everything_once(always, disk, tmp_path, 
 # The real thing.
 
 
-def _until(condition):
-    give_up = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def served(tmp_path):
-    served = Served("--journal", str(tmp_path), "--journal-sync", "always")
-    yield served
-    served.process.kill()
-    served.process.communicate()
+    with Served("--journal", tmp_path, "--journal-sync", "always") as served:
+        yield served
 
 
 @pytest.mark.slow
@@ -301,27 +293,27 @@ def test_a_process_whose_disk_fills_up_refuses_and_recovers(served, tmp_path):
 
     def submit(number):
         order = {"keys": ["never"], "id": f"op{number}"}
-        return served.request("POST", "/v1/operations", order)[0].status
+        return served.request("POST", "/v1/operations", order).status
 
     def pending():
-        _, body = served.request("GET", "/v1/operations?limit=1000")
-        return {operation["id"] for operation in json.loads(body)["operations"]}
+        listed = served.request("GET", "/v1/operations?limit=1000").json["operations"]
+        return {operation["id"] for operation in listed}
 
     def ready():
-        reply, body = served.request("GET", "/readyz")
-        return reply.status, json.loads(body).get("reasons")
+        reply = served.request("GET", "/readyz")
+        return reply.status, reply.json.get("reasons")
 
     limit_files(5_000)
     statuses = {f"op{number}": submit(number) for number in range(50)}
     assert set(statuses.values()) == {202, 503}
     taken = {each for each, status in statuses.items() if status == 202}
     assert pending() == taken
-    assert served.request("GET", "/healthz")[0].status == 200
+    assert served.request("GET", "/healthz").status == 200
     assert ready() == (503, ["disk"])
-    assert served.request("POST", "/v1/keys/never/signal")[0].status == 503
+    assert served.request("POST", "/v1/keys/never/signal").status == 503
     assert pending() == taken
     limit_files(resource.RLIM_INFINITY)
-    _until(lambda: ready() == (200, None))
+    processes.until(lambda: ready() == (200, None))
     assert {submit(number) for number in range(50) if f"op{number}" not in taken} == {202}
     assert pending() == set(statuses)
     assert served.stop()[0] == 0
@@ -340,18 +332,16 @@ def small_disk(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--journal-sync", "always"], ["--journal-full", "refuse"]])
 def test_the_log_warns_before_a_change_is_refused(small_disk, flags):
-    served = Served("--journal", str(small_disk / "journal"), "--journal-keep", "30d", *flags)
-    lines = []
-    reader = threading.Thread(target=lambda: lines.extend(served.process.stderr))
-    reader.start()
-    order = {"keys": ["x" * 512], "data": "x"}
-    while served.request("POST", "/v1/operations", order)[0].status == 202:
-        pass
-    _, body = served.request("GET", "/v1/admin/stats")
-    assert json.loads(body)["journal"]["warnings"] == ["disk", "space"]
-    served.process.kill()
-    reader.join()
-    served.end()
+    with Served("--journal", small_disk / "journal", "--journal-keep", "30d", *flags) as served:
+        lines = []
+        reader = threading.Thread(target=lambda: lines.extend(served.process.stderr))
+        reader.start()
+        order = {"keys": ["x" * 512], "data": "x"}
+        while served.request("POST", "/v1/operations", order).status == 202:
+            pass
+        assert served.request("GET", "/v1/admin/stats").json["journal"]["warnings"] == ["disk", "space"]
+        served.send(signal.SIGKILL)
+        reader.join()
     begins, full = (json.loads(line)["message"] for line in lines if "warning" in line)
     assert "nearly full" in begins
     assert ["cannot write to" in full, "0 of 0 MiB are free on the disk" in full] == [True, True]

@@ -4,15 +4,14 @@ import http.client
 import json
 import socket
 import threading
-import time
 from contextlib import ExitStack, closing
 
 import pytest
 
 from purgatory_async.client import Client, Policy
+from tests.processes import PATIENCE_S, Served, until
 from tests.service.held.test_events_sockets import Following, epoch_of
-from tests.service.process.test_server import Served
-from tests.service.proxied import PATIENCE, Proxy, nginx_or_skip
+from tests.service.proxied import Proxy, nginx_or_skip
 
 pytestmark = pytest.mark.slow
 
@@ -23,15 +22,13 @@ class Behind:
     """A service and the proxy before it."""
 
     def __init__(self, stack, folder, flags, changes):
-        self.service = Served("--allow-host", NAME.partition(":")[0], *flags)
-        stack.callback(self.service.process.communicate)
-        stack.callback(self.service.process.kill)
+        self.service = stack.enter_context(Served("--allow-host", NAME.partition(":")[0], *flags))
         self.proxy = Proxy(folder, self.service.port, changes)
         stack.callback(self.proxy.stop)
 
     def start(self, method, path, body=None, **headers):
         """Send a request through the proxy; its answer is got from what this returns."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.port, timeout=PATIENCE_S)
         headers |= {} if body is None else {"Content-Type": "application/json"}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         return connection
@@ -41,17 +38,6 @@ class Behind:
         with closing(self.start(method, path, body, **headers)) as connection:
             reply = connection.getresponse()
             return reply.status, json.loads(reply.read() or b"null")
-
-    def count(self, name):
-        """A count of the service itself, past the proxy."""
-        return json.loads(self.service.request("GET", "/v1/admin/stats")[1])["counts"][name]
-
-    def until(self, name, expected):
-        """Wait until a count of the service is as expected."""
-        give_up = time.monotonic() + PATIENCE
-        while (found := self.count(name)) != expected:
-            assert time.monotonic() < give_up, f"{name} is {found}, not {expected}"
-            time.sleep(0.02)
 
 
 @pytest.fixture
@@ -68,7 +54,7 @@ def behind(tmp_path):
 def test_a_long_poll_is_answered_through_the_proxy(behind):
     both = behind()
     with closing(both.start("GET", "/v1/wait?key=a&wait=50s")) as poll:
-        both.until("held", 1)
+        both.service.until_count("held", 1)
         status, signalled = both.ask("POST", "/v1/keys/a/signal", {"value": "now"})
         assert (status, signalled["completed"]) == (200, 1)
         reply = poll.getresponse()
@@ -81,13 +67,14 @@ def test_a_wait_goes_on_although_the_proxy_cuts_its_polls(behind):
     with Client(both.proxy.address, policy=Policy(poll=25.0, patience=0.5)) as client:
         waiting = threading.Thread(target=lambda: ended.append(client.wait("a")), daemon=True)
         waiting.start()
-        give_up = time.monotonic() + PATIENCE
-        while 504 not in both.proxy.statuses or both.proxy.statuses[-1] == 504:
+
+        def goes_on():
             assert waiting.is_alive(), "it was given up"
-            assert time.monotonic() < give_up, both.proxy.statuses
-            time.sleep(0.02)
+            return 504 in both.proxy.statuses and both.proxy.statuses[-1] != 504
+
+        until(goes_on, "a poll after the cut")
         both.service.request("POST", "/v1/keys/a/signal")
-        waiting.join(PATIENCE)
+        waiting.join(PATIENCE_S)
     assert [operation.state for operation in ended] == ["completed"]
 
 
@@ -96,14 +83,14 @@ def test_a_client_that_leaves_frees_its_waiter(behind):
     both.ask("POST", "/v1/operations", {"keys": ["b"], "id": "op"})
     paths = ["/v1/wait?key=a&wait=50s"] * 5 + ["/v1/operations/op?wait=50s"]
     polls = [both.start("GET", path) for path in paths]
-    both.until("held", len(paths))
+    both.service.until_count("held", len(paths))
     for poll in polls:
         poll.close()
-    both.until("held", 0)
-    both.until("pending", 1)
+    both.service.until_count("held", 0)
+    both.service.until_count("pending", 1)
     assert both.ask("GET", "/v1/operations/op")[1]["state"] == "pending"
     assert both.ask("DELETE", "/v1/operations/op")[1]["state"] == "cancelled"
-    assert both.count("pending") == 0
+    assert both.service.counts()["pending"] == 0
 
 
 # Any of the three that keep nginx from gathering events is enough.
@@ -124,14 +111,14 @@ HEADER_IGNORED = {"location / {": "location / { proxy_ignore_headers X-Accel-Buf
 def test_events_arrive_one_by_one_as_they_happen(behind, changes):
     both = behind(**changes)
     with closing(Following(both.proxy)) as reader:
-        both.until("streams", 1)
+        both.service.until_count("streams", 1)
         both.service.request("POST", "/v1/operations", {"keys": ["a"], "id": "op"})
         assert [event.name for event in reader.until(1)] == ["submitted"]
         both.service.request("POST", "/v1/keys/a/signal")
         assert [event.name for event in reader.until(3)] == ["submitted", "ended", "signalled"]
         both.service.request("POST", "/v1/keys/a/signal")
         reader.until(4)
-    both.until("streams", 0)
+    both.service.until_count("streams", 0)
 
 
 def test_events_are_resumed_behind_the_last_one_that_was_read(behind):
@@ -145,9 +132,9 @@ def test_events_are_resumed_behind_the_last_one_that_was_read(behind):
 def test_an_item_finds_no_taker_in_one_that_has_left(behind):
     both = behind()
     taking = both.start("POST", "/v1/queues/q/take?wait=50s", {})
-    both.until("takers", 1)
+    both.service.until_count("takers", 1)
     taking.close()
-    both.until("takers", 0)
+    both.service.until_count("takers", 0)
     status, put = both.ask("POST", "/v1/queues/q/items", {"item": 1})
     assert (status, put["delivered"]) == (201, False)
     assert both.ask("POST", "/v1/queues/q/take", {})[1]["item"] == 1
@@ -158,7 +145,7 @@ def test_an_item_that_a_ghost_took_is_back_in_its_queue(behind):
     both = behind()
     for number in range(20):
         taking = both.start("POST", "/v1/queues/q/take?wait=50s", {"lease": "500ms"})
-        both.until("takers", 1)
+        both.service.until_count("takers", 1)
         taking.close()
         both.service.request("POST", "/v1/queues/q/items", {"item": number})
         status, lease = both.ask("POST", "/v1/queues/q/take?wait=10s", {})
@@ -181,7 +168,7 @@ def test_a_stop_answers_every_held_poll_through_the_proxy(behind):
     with ExitStack() as stack:
         paths = ["/v1/wait?key=a&wait=50s", "/v1/keys/a?index=0&wait=50s"] * 10
         polls = [stack.enter_context(closing(both.start("GET", path))) for path in paths]
-        both.until("held", len(paths))
+        both.service.until_count("held", len(paths))
         code, _ = both.service.stop()
         replies = [poll.getresponse() for poll in polls]
         documents = [json.loads(reply.read()) for reply in replies]
@@ -195,8 +182,8 @@ def test_a_key_is_the_same_through_the_proxy_and_past_it(behind):
     both = behind()
     for key in ("a%2Fb", "a%252Fb", "a//b", "..%2Fkeys", "%2E%2E%2F", "a%20%C3%A4"):
         through = both.ask("POST", f"/v1/keys/{key}/signal", {})
-        reply, body = both.service.request("POST", f"/v1/keys/{key}/signal", {})
-        assert (through[0], through[1].get("key")) == (reply.status, json.loads(body).get("key")), key
+        reply = both.service.request("POST", f"/v1/keys/{key}/signal", {})
+        assert (through[0], through[1].get("key")) == (reply.status, reply.json.get("key")), key
 
 
 HIDDEN = b"POST /v1/keys/hidden/signal HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
@@ -226,13 +213,13 @@ def test_no_request_is_run_that_the_proxy_did_not_send(behind):
     both = behind()
     start = b"POST /v1/keys/a/signal HTTP/1.1\r\nHost: localhost\r\n"
     for name, (fields, body) in SMUGGLED.items():
-        before = both.count("signals"), len(both.proxy.signals)
+        before = both.service.counts()["signals"], len(both.proxy.signals)
         raw = start + b"Content-Length: 0\r\n\r\n" + start + fields % len(body) + b"\r\n" + body + LAST
         with closing(
-            socket.create_connection(("127.0.0.1", both.proxy.port), timeout=PATIENCE)
+            socket.create_connection(("127.0.0.1", both.proxy.port), timeout=PATIENCE_S)
         ) as connection:
             connection.sendall(raw)
             while connection.recv(65536):
                 pass
-        run, sent = both.count("signals") - before[0], len(both.proxy.signals) - before[1]
+        run, sent = both.service.counts()["signals"] - before[0], len(both.proxy.signals) - before[1]
         assert run == sent >= 1, name

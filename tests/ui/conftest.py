@@ -4,18 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
-from contextlib import closing
-from pathlib import Path
+from contextlib import ExitStack, closing
 
 import pytest
 
 from purgatory_async.client import Client
 from tests.ports import free_port
+from tests.processes import PATIENCE_S, Served, until
 
-ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
 FEW = 7  # operations
 FLAGS = (
     "--no-sandbox",
@@ -28,68 +24,28 @@ FLAGS = (
 )
 
 
-class Service:
-    """A ``purgatory serve`` process that can be stopped, and started again where it was."""
+class Service(Served):
+    """A service that stays where it was when it is started again."""
 
     def __init__(self, *flags):
-        self._flags = flags
-        self.port = free_port()
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "purgatory_async", "serve", "--port", str(self.port), *self._flags],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        with closing(self.process.stdout) as output:
-            assert output.readline()
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait(PATIENCE)
+        super().__init__(*flags, port=free_port(), stderr=subprocess.DEVNULL)
 
     def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
     def thaw(self):
-        self.process.send_signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
 
-    @property
-    def address(self):
-        return f"http://127.0.0.1:{self.port}"
-
-    def until(self, operation_id, state):
+    def until_state(self, operation_id, state):
         """Wait until the service reports an operation in a state."""
-        give_up = time.monotonic() + PATIENCE
-        with closing(Client(self.address)) as client:
-            while (found := client.status(operation_id).state) != state:
-                assert time.monotonic() < give_up, f"{operation_id} is {found}, not {state}"
-                time.sleep(0.02)
-
-    def until_count(self, name, expected):
-        """Wait until a count of the service is as expected."""
-        give_up = time.monotonic() + PATIENCE
-        with closing(Client(self.address)) as client:
-            while (found := client.stats()["counts"][name]) != expected:
-                assert time.monotonic() < give_up, f"{name} is {found}, not {expected}"
-                time.sleep(0.02)
+        until(lambda: self.request("GET", f"/v1/operations/{operation_id}").json["state"] == state, state)
 
 
 @pytest.fixture
 def serve():
     """Start services; they are gone when the test is."""
-    services = []
-
-    def start(*flags):
-        services.append(Service(*flags))
-        return services[-1]
-
-    yield start
-    for service in services:
-        service.stop()
+    with ExitStack() as stack:
+        yield lambda *flags: stack.enter_context(Service(*flags))
 
 
 @pytest.fixture
@@ -111,7 +67,7 @@ def browser():
     it ends with the module, before any test with a loop of its own.
     """
     sync_api = pytest.importorskip("playwright.sync_api")
-    sync_api.expect.set_options(timeout=PATIENCE * 1000)
+    sync_api.expect.set_options(timeout=PATIENCE_S * 1000)
     chromium = shutil.which("chromium")
     if chromium is None:
         if os.environ.get("CI") == "true":
@@ -137,7 +93,7 @@ class Visit:
         self.errors = []
         self.dialogs = []
         self.requests = []
-        page.set_default_timeout(PATIENCE * 1000)
+        page.set_default_timeout(PATIENCE_S * 1000)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._on_console)
         page.on("dialog", self._on_dialog)

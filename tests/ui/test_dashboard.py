@@ -142,7 +142,7 @@ def test_a_lost_service_is_shown_and_its_return_resumes_events(service, client, 
     client.submit(["a"])
     expect(page.locator("#events li")).to_have_count(1)
     expect(page.locator("#pending")).to_have_text("1")
-    service.stop()
+    service.kill()
     expect(page.locator("#state")).to_have_text("no answer")
     expect(page.locator("#trouble")).to_contain_text("does not answer")
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")

@@ -56,7 +56,7 @@ def test_a_confirmed_end_is_sent_after_five_seconds(service, client, page, name,
     page.clock.run_for(4900)
     assert (requests, client.status("one").state) == ([], "pending")
     page.clock.run_for(100)
-    service.until("one", state)
+    service.until_state("one", state)
     assert client.status("two").state == "pending"
     expect(page.get_by_role("button", name="Undo")).to_have_count(0)
 
@@ -93,7 +93,7 @@ def test_two_ends_can_be_undone_one_by_one(service, client, page):
     expect(page.get_by_role("button", name="Undo")).to_have_count(2)
     page.get_by_text("Cancel one in").locator("..").get_by_role("button", name="Undo").click()
     page.clock.run_for(5000)
-    service.until("two", "completed")
+    service.until_state("two", "completed")
     assert client.status("one").state == "pending"
 
 
@@ -133,7 +133,7 @@ def test_the_detail_ends_its_operation(service, page):
     page.get_by_role("button", name="Cancel", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel", exact=True).click()
     page.clock.run_for(5000)
-    service.until("one", "cancelled")
+    service.until_state("one", "cancelled")
 
 
 def test_a_refused_end_is_shown_beyond_the_next_figures(client, page):

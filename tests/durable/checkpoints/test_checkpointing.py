@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +18,7 @@ from tests.cluster.reading import read, saved
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
 from tests.cluster.servers import by_engine
 from tests.durable.checkpoints.conftest import append, some_entries, state
+from tests.processes import python
 from tests.source_tree import ROOT
 
 pytestmark = pytest.mark.asyncio
@@ -141,13 +140,8 @@ async def test_a_state_that_the_engine_has_lost_is_not_saved(store, log, monkeyp
 
 
 def start(store, sync="always"):
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "purgatory_async.durable.checkpoints.checkpointing", sync],
-        env={**os.environ, STORE_VARIABLE: store.url, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    named = {**os.environ, STORE_VARIABLE: store.url, "PYTHONPATH": str(ROOT)}
+    return python("-P", "-m", "purgatory_async.durable.checkpoints.checkpointing", sync, env=named)
 
 
 async def ended(process):

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from contextlib import ExitStack
 from functools import cache
 
@@ -17,7 +16,7 @@ from purgatory_async.service.app import create_app
 from purgatory_async.service.settings.settings import Settings, SettingsError
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
 from tests.ports import free_port
-from tests.source_tree import ROOT
+from tests.processes import ended
 
 SECRET = "hunter2"
 PG, RD = f"postgresql://me:{SECRET}@db/orders", f"redis://me:{SECRET}@db"
@@ -196,33 +195,22 @@ def places(tmp_path_factory):
         }
 
 
-def run(*arguments, store):
-    return subprocess.run(
-        [sys.executable, "-m", "purgatory_async", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PURGATORY_STORE": store},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("url", "expected"), NEVER)
 def test_a_store_that_can_never_work_is_refused_at_the_start(places, url, expected):
     url, expected = url.format(**places), expected.format(**places)
+    given = {**os.environ, "PURGATORY_STORE": url}
     for workers in ("1", "2"):
-        serving = run("serve", "--port", "0", "--workers", workers, store=url)
-        *records, sentence = serving.stderr.splitlines()
-        assert (serving.returncode, serving.stdout) == (2, "")
+        code, output, errors = ended("serve", "--port", "0", "--workers", workers, env=given)
+        *records, sentence = errors.splitlines()
+        assert (code, output) == (2, "")
         check_sentence(sentence, expected)
         assert not any("Traceback" in str(json.loads(record)) for record in records)
     for command in ("check", "init"):
-        told = run("store", command, store=url)
-        assert (told.returncode, told.stdout) == (2, "")
-        absent = command == "check" and "there is no log at" in told.stderr
-        check_sentence(told.stderr, "run: purgatory store init" if absent else expected)
+        code, output, errors = ended("store", command, env=given)
+        assert (code, output) == (2, "")
+        absent = command == "check" and "there is no log at" in errors
+        check_sentence(errors, "run: purgatory store init" if absent else expected)
 
 
 PROVIDERS = (

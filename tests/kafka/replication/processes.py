@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from typing import Any, Self
 from tests.kafka.plain_client import PlainClient
 from tests.kafka.protocol import FETCH, LIST_OFFSETS, METADATA
 from tests.ports import free_port
+from tests.processes import purgatory
 
 BROKERS = range(3)
 PATIENCE_S = 60
@@ -47,10 +47,8 @@ class Processes:
 
     def start(self, number: int) -> None:
         """Returns once it listens."""
-        command = [sys.executable, "-m", "purgatory_async", "kafka", "--id", str(number)]
-        started = self._running[number] = subprocess.Popen(
-            [*command, "--nodes", self._nodes, *self._options], stdout=subprocess.PIPE, text=True
-        )
+        flags = ("--id", number, "--nodes", self._nodes, *self._options)
+        started = self._running[number] = purgatory("kafka", *flags, stderr=None)
         line = started.stdout.readline()
         assert "serves at" in line, line
 

@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from tests.processes import records
 from tests.service.api.test_openapi import DOCUMENT
 from tests.service.every_request import SAMPLES
-from tests.service.process.test_server import Served
 
 pytestmark = pytest.mark.slow
 
@@ -105,22 +105,17 @@ def orders():
             }
 
 
-def test_a_generated_client_calls_every_operation(environment, tmp_path):
-    served = Served("--max-wait", "20ms")
-    try:
-        url = f"http://127.0.0.1:{served.port}"
-        generate = ("generate", "--url", f"{url}/openapi.json", "--meta", "none")
-        said = run(
-            environment / "openapi-python-client", *generate, "--output-path", "generated", cwd=tmp_path
-        )
-        assert "Unable to parse" not in said
-        modules = {path.stem for path in (tmp_path / "generated/api/default").glob("*.py")} - {"__init__"}
-        called = list(orders())
-        assert modules - {order["name"] for order in called} == {"read_events", "head_read_events"}
-        (tmp_path / "calls.json").write_text(json.dumps(called))
-        (tmp_path / CALLS.name).write_text(CALLS.read_text())
-        run(environment / "python", CALLS.name, url, "calls.json", cwd=tmp_path)
-    finally:
-        code, logged = served.stop()
+def test_a_generated_client_calls_every_operation(serve, environment, tmp_path):
+    served = serve("--max-wait", "20ms")
+    generate = ("generate", "--url", f"{served.address}/openapi.json", "--meta", "none")
+    said = run(environment / "openapi-python-client", *generate, "--output-path", "generated", cwd=tmp_path)
+    assert "Unable to parse" not in said
+    modules = {path.stem for path in (tmp_path / "generated/api/default").glob("*.py")} - {"__init__"}
+    called = list(orders())
+    assert modules - {order["name"] for order in called} == {"read_events", "head_read_events"}
+    (tmp_path / "calls.json").write_text(json.dumps(called))
+    (tmp_path / CALLS.name).write_text(CALLS.read_text())
+    run(environment / "python", CALLS.name, served.address, "calls.json", cwd=tmp_path)
+    code, logged = served.stop()
     assert code == 0
-    assert [record for record in logged if record["level"] == "error"] == []
+    assert [record for record in records(logged) if record["level"] == "error"] == []

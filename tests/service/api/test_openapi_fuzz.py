@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.service.process.test_server import Served
+from tests.processes import records
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,28 +30,26 @@ negative_data_rejection.expected-statuses = [
 """
 
 
-def test_every_answer_to_random_requests_is_documented(tmp_path):
-    served = Served("--max-wait", "20ms", "--retention", "2s")
+def test_every_answer_to_random_requests_is_documented(serve, tmp_path):
+    served = serve("--max-wait", "20ms", "--retention", "2s")
     settings = tmp_path / "schemathesis.toml"
     settings.write_text(SETTINGS)
     # The stream never ends, and a drain would end the test.
     left_out = ("--exclude-path", "/v1/events", "--exclude-path", "/v1/admin/drain")
-    try:
-        run = subprocess.run(
-            [
-                *(sys.executable, "-m", "schemathesis.cli", "--config-file", settings),
-                *("run", f"http://127.0.0.1:{served.port}/openapi.json", *left_out),
-                *("--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", "1"),
-                *("--workers", "1", "--no-color"),
-            ],
-            cwd=tmp_path,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
-        assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
-    finally:
-        code, logged = served.stop()
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "--config-file", settings),
+            *("run", f"{served.address}/openapi.json", *left_out),
+            *("--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", "1"),
+            *("--workers", "1", "--no-color"),
+        ],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
+    code, logged = served.stop()
     assert code == 0
-    assert [record for record in logged if record["level"] == "error"] == []
+    assert [record for record in records(logged) if record["level"] == "error"] == []

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 import pytest
 import pytest_asyncio
 
+from tests.processes import Served
 from tests.service.on_store.members import Members
-from tests.service.on_store.workers import Worker
 
 
 @pytest_asyncio.fixture
@@ -22,9 +22,7 @@ def worker():
     with ExitStack() as stack:
 
         def start(store, *flags):
-            started = Worker(store, *flags)
-            stack.callback(started.close)
-            return started.start()
+            return stack.enter_context(Served("--store", store, "--jitter", "0", *flags))
 
         yield start
 

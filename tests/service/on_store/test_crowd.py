@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.service.on_store.workers import PATIENCE
+from tests.processes import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -45,12 +45,12 @@ def test_one_signal_answers_1_000_polls_at_each_worker(worker, file_store, many_
         for each in workers:
             polls += await asyncio.gather(*(poll(each.port) for _ in range(POLLS)))
         for each in workers:
-            give_up = time.monotonic() + PATIENCE
+            give_up = time.monotonic() + PATIENCE_S
             while (await asyncio.to_thread(each.counts))["held"] < POLLS:
                 assert time.monotonic() < give_up, "polls are not held"
         signalled = await asyncio.to_thread(workers[0].request, "POST", "/v1/keys/a/signal", {"value": 1})
         assert signalled.status == 200
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_S):
             return await asyncio.gather(*(answer(*each) for each in polls))
 
     answers = asyncio.run(main())

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.disks import failing_file_system, fill, remount, small_file_system
-from tests.service.on_store.workers import until
+from tests.processes import until
 
 pytestmark = pytest.mark.slow
 

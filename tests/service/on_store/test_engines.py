@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.half_open import Proxy
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
-from tests.service.on_store.workers import Pending, until
+from tests.processes import Pending, until
 
 pytestmark = pytest.mark.slow
 

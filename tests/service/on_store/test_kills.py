@@ -14,7 +14,7 @@ import pytest
 
 from purgatory_async.durable.checkpoints.checkpointing import checkpoint
 from purgatory_async.durable.urls import parsed
-from tests.service.on_store.workers import PATIENCE, Pending, Worker, until
+from tests.processes import PATIENCE_S, Pending, Served, until
 
 pytestmark = pytest.mark.slow
 SIGNALS = 2000
@@ -61,7 +61,7 @@ def test_all_workers_killed_at_once_find_all_again(worker, file_store):
     for each in workers:
         each.end()
     with ThreadPoolExecutor() as pool:
-        list(pool.map(Worker.start, workers))
+        list(pool.map(Served.start, workers))
     for each in workers:
         each.ready()
         for number in range(3):
@@ -180,7 +180,7 @@ def test_a_follower_sees_each_signal_once_through_kills(worker, file_store):
         victim.kill()
         victim.start().ready()
         kills += 1
-    follower.join(PATIENCE)
+    follower.join(PATIENCE_S)
     assert got == list(range(SIGNALS))
     assert kills > 1
 

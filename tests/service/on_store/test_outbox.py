@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.reading import read
 from tests.cluster.server_engines import PostgresEngine
 from tests.cluster.servers import Postgres, need_postgres, shared
-from tests.service.on_store.workers import until
+from tests.processes import until
 
 pytestmark = pytest.mark.slow
 

@@ -1,14 +1,12 @@
 """Workers behind a pooler that gives each transaction another session of Postgres."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.cluster.server_engines import PostgresEngine
 from tests.cluster.servers import Pgbouncer, Postgres, need_pgbouncer, shared
-from tests.source_tree import ROOT
+from tests.processes import ended
 
 pytestmark = pytest.mark.slow
 
@@ -45,11 +43,5 @@ def test_workers_and_restarts_behind_a_pooler_lose_nothing(worker, pooled):
     for each in (*logs, log):
         warnings = [json.loads(line)["message"] for line in each.splitlines() if '"warning"' in line]
         assert warnings == [said]
-    checked = subprocess.run(
-        [sys.executable, "-m", "purgatory_async", "store", "check", pooled],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (checked.returncode, checked.stderr.strip()) == (0, said)
+    code, _, errors = ended("store", "check", pooled)
+    assert (code, errors.strip()) == (0, said)

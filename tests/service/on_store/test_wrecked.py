@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.cluster.server_engines import PostgresEngine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
-from tests.service.on_store.workers import PATIENCE, until
+from tests.processes import ended, purgatory, until
 
 pytestmark = pytest.mark.slow
 
@@ -105,13 +104,7 @@ def test_readers_of_an_emptied_redis_get_a_gap_and_go_on(worker, redis):
         newest = one.request("POST", "/v1/keys/a/signal", {"value": value}).json["index"]
     before = one.request("GET", "/v1/keys/a").headers["x-purgatory-epoch"]
     held = [one.hold("GET", f"/v1/wait?key=a&since={newest}&wait=40s") for _ in range(4)]
-    following = subprocess.Popen(
-        [sys.executable, "-m", "purgatory_async", "follow", "a", "--since", str(newest)],
-        env={**os.environ, "PURGATORY_URL": f"http://127.0.0.1:{one.port}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    following = purgatory("follow", "a", "--since", newest, env={**os.environ, "PURGATORY_URL": one.address})
     until(lambda: one.counts()["held"] == 5, "the follower")
     do(redis, "FLUSHALL")
     places = {each.join().json["next"] for each in held}
@@ -138,10 +131,8 @@ def test_an_absurd_head_ends_all_workers(worker, redis, change, workers):
     one = worker(redis.url, "--workers", workers).ready()
     one.request("POST", "/v1/keys/a/signal")
     do(redis, "HSET", "{purgatory}:head", *change)
-    serve = [sys.executable, "-m", "purgatory_async", "serve", "--port", "0", "--store", redis.url]
-    serve += ["--workers", workers]
-    again = subprocess.run(serve, check=False, capture_output=True, text=True, timeout=PATIENCE)
-    for code, logged in (one.end(), (again.returncode, again.stderr)):
+    again, _, complaint = ended("serve", "--port", "0", "--store", redis.url, "--workers", workers)
+    for code, logged in (one.end(), (again, complaint)):
         assert code == 3
         assert "Traceback" not in logged
         assert change[1][:8] in logged

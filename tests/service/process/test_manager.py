@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -15,9 +14,7 @@ import pytest
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.process.manager import Manager
 from purgatory_async.service.settings.settings import SettingsError
-from tests.source_tree import ROOT
-
-PATIENCE_S = 45
+from tests.processes import PATIENCE_S, purgatory
 
 
 @pytest.fixture
@@ -106,14 +103,9 @@ def test_a_process_tells_its_manager_what_it_does(heard, tmp_path, workers):
     tokens.write_text("correct-horse-battery-staple admin\n")
     tokens.chmod(0o600)
     store = ["--store", f"sqlite:///{tmp_path}/a.db", "--workers", str(workers)] if workers > 1 else []
-    process = subprocess.Popen(
-        [sys.executable, "-m", "purgatory_async", "serve", "--port", "0", "--tokens", tokens, *store],
-        cwd=ROOT,
-        env=os.environ | {"NOTIFY_SOCKET": heard.getsockname(), "WATCHDOG_USEC": "200000"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
+    told_to = {"NOTIFY_SOCKET": heard.getsockname(), "WATCHDOG_USEC": "200000"}
+    serve = ("serve", "--port", 0, "--tokens", tokens, *store)
+    with purgatory(*serve, stderr=None, env=os.environ | told_to) as process:
         seen = _until(heard, b"READY=1\nSTATUS=serving at http://127.0.0.1:")
         port = int(seen[-1].rpartition(b":")[2])
         socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
@@ -124,10 +116,6 @@ def test_a_process_tells_its_manager_what_it_does(heard, tmp_path, workers):
         process.terminate()
         _until(heard, b"STOPPING=1")
         assert process.wait(PATIENCE_S) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def _until(heard, beginning):

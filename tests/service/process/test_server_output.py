@@ -3,10 +3,7 @@
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
-import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -15,7 +12,7 @@ import pytest
 from purgatory_async.journal import read_journal
 from purgatory_async.journal.schema import Outcome, Submit
 from tests.ports import free_port
-from tests.service.process.test_server import PATIENCE, ROOT, Served, read_answer
+from tests.processes import PATIENCE_S, Served, ended, purgatory, python, read_answer, records
 
 pytestmark = pytest.mark.slow
 
@@ -23,35 +20,16 @@ TOKEN = "secret-of-the-operator-0123456789"
 POLLS = ["/v1/wait?key=a&wait=50s", "/v1/keys/a?index=0&wait=50s", "/v1/operations/op?wait=50s"]
 
 
-class Deaf(Served):
-    """A server on a port chosen beforehand, for its output cannot be read."""
+@pytest.fixture
+def deaf(stack):
+    """Start servers whose output is not read, on ports chosen beforehand."""
 
-    def __init__(self, *flags, stdout, stderr):
-        self.port = free_port()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "purgatory_async", "serve", "--port", str(self.port), *flags],
-            cwd=ROOT,
-            stdout=stdout,
-            stderr=stderr,
-        )
-        give_up = time.monotonic() + PATIENCE
-        while not self.is_open():
-            assert self.process.poll() is None, f"it ended with {self.process.returncode}"
-            assert time.monotonic() < give_up
-            time.sleep(0.02)
+    def start(*flags, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        served = Served(*flags, port=free_port(), stdout=stdout, stderr=stderr)
+        served.headers = {"Authorization": f"Bearer {TOKEN}"}
+        return stack.enter_context(served)
 
-    def is_open(self):
-        with closing(socket.socket()) as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def request(self, method, path, body=None, headers=()):
-        return super().request(method, path, body, {"Authorization": f"Bearer {TOKEN}", **dict(headers)})
-
-    def open(self, path):
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
-        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
-        connection.sendall(head.encode())
-        return connection
+    return start
 
 
 def closed_pipe(stack):
@@ -86,53 +64,42 @@ def stack():
 
 
 @pytest.mark.parametrize("fault", [closed_pipe, full_disk, unread_pipe])
-def test_a_log_that_cannot_be_written_decides_nothing(stack, tmp_path, fault):
+def test_a_log_that_cannot_be_written_decides_nothing(stack, deaf, tmp_path, fault):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{TOKEN} admin\n")
     tokens.chmod(0o600)
     directory = tmp_path / "journal"
     flags = ["--tokens", str(tokens), "--journal", str(directory)]
-    served = Deaf(*flags, stdout=subprocess.DEVNULL, stderr=fault(stack))
-    stack.callback(served.process.wait)
-    stack.callback(served.process.kill)
+    served = deaf(*flags, stderr=fault(stack))
     served.request("POST", "/v1/operations", {"keys": ["b"], "id": "op"})
     held = [stack.enter_context(closing(served.open(path))) for path in POLLS]
     served.until("purgatory_held", len(POLLS))
-    served.process.send_signal(signal.SIGHUP)
+    served.send(signal.SIGHUP)
     tokens.write_text("no tokens file\n\x00")
-    served.process.send_signal(signal.SIGHUP)
+    served.send(signal.SIGHUP)
     served.request("GET", "/readyz")
-    served.process.send_signal(signal.SIGTERM)
+    served.send(signal.SIGTERM)
     answers = [read_answer(connection) for connection in held]
-    assert served.process.wait(PATIENCE) == 0
+    assert served.end()[0] == 0
     assert [json.loads(body)["type"] for _, body in answers] == ["urn:purgatory:problem:draining"] * 3
-    records = list(read_journal(directory))
-    assert sum(isinstance(record, Submit) for record in records) == 2
-    ends = [record.outcome for record in records if isinstance(record, Outcome)]
+    kept = list(read_journal(directory))
+    assert sum(isinstance(record, Submit) for record in kept) == 2
+    ends = [record.outcome for record in kept if isinstance(record, Outcome)]
     assert sorted(ends) == ["cancelled", "closed"]
 
 
 @pytest.mark.parametrize("fault", [closed_pipe, full_disk])
-def test_an_address_that_cannot_be_printed_decides_nothing(stack, fault):
-    served = Deaf(stdout=fault(stack), stderr=subprocess.DEVNULL)
-    stack.callback(served.process.wait)
-    stack.callback(served.process.kill)
-    assert served.request("GET", "/healthz")[0].status == 200
-    served.process.send_signal(signal.SIGTERM)
-    assert served.process.wait(PATIENCE) == 0
+def test_an_address_that_cannot_be_printed_decides_nothing(stack, deaf, fault):
+    served = deaf(stdout=fault(stack))
+    assert served.request("GET", "/healthz").status == 200
+    assert served.stop()[0] == 0
 
 
 @pytest.mark.parametrize("fault", [closed_pipe, full_disk])
 def test_a_refusal_that_cannot_be_printed_is_exit_2(stack, fault):
-    refused = subprocess.run(
-        [sys.executable, "-m", "purgatory_async", "serve", "--max-wait", "soon"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=fault(stack),
-        check=False,
-        timeout=PATIENCE,
-    )
-    assert refused.returncode == 2
+    outputs = {"stdout": subprocess.DEVNULL, "stderr": fault(stack)}
+    with purgatory("serve", "--max-wait", "soon", **outputs) as refused:
+        assert refused.wait(PATIENCE_S) == 2
 
 
 WARNING = """
@@ -149,15 +116,7 @@ serve(Settings(port=0), announce)
 
 
 def test_a_warning_is_a_record_of_the_log():
-    ended = subprocess.run(
-        [sys.executable, "-c", WARNING],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    assert ended.returncode == 0
-    records = [json.loads(line) for line in ended.stderr.splitlines()]
-    [warning] = [record for record in records if record.get("logger") == "py.warnings"]
+    code, _, logged = ended("-c", WARNING, start=python)
+    assert code == 0
+    [warning] = [record for record in records(logged) if record.get("logger") == "py.warnings"]
     assert "UserWarning: odd" in warning["message"]

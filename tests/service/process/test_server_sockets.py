@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack, closing, contextmanager
@@ -16,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from bench.service.passing import PASSING
 from purgatory_async.client import AsyncClient, Client
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.process.listeners import listen
 from purgatory_async.service.process.server import Server
 from purgatory_async.service.settings.settings import Settings
-from tests.service.process.test_server import PATIENCE, ROOT, read_answer
+from tests.processes import PATIENCE_S, ended, python, read_answer, until
 
 pytestmark = pytest.mark.slow
 
-SERVE = [sys.executable, "-m", "purgatory_async", "serve"]
+SERVE = ("-m", "purgatory_async", "serve")
+PASSING = "bench.service.passing"
 REQUEST = b"GET /v1/keys/a HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -40,10 +39,7 @@ def folder():
 @contextmanager
 def started(command, **options):
     """A process that serves, and the addresses that it printed."""
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
-    with process:
+    with python(*command, **options) as process:
         try:
             yield process, process.stdout.readline().partition(" at ")[2].strip().split(", ")
         finally:
@@ -53,8 +49,7 @@ def started(command, **options):
 @contextmanager
 def silent(command):
     """A process that serves, and whose output is not read."""
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with process:
+    with python(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             yield process
         finally:
@@ -63,7 +58,7 @@ def silent(command):
 
 def stop(process):
     process.terminate()
-    return process.wait(PATIENCE)
+    return process.wait(PATIENCE_S)
 
 
 def answered(address, host="localhost", path="/v1/keys/a"):
@@ -72,7 +67,7 @@ def answered(address, host="localhost", path="/v1/keys/a"):
     name, _, port = address.partition("://")[2].rpartition(":")
     with closing(http.client.HTTPConnection("localhost")) as connection:
         connection.sock = socket.socket(kind)
-        connection.sock.settimeout(PATIENCE)
+        connection.sock.settimeout(PATIENCE_S)
         connection.sock.connect(
             address.removeprefix("unix://") if kind == socket.AF_UNIX else (name, int(port))
         )
@@ -100,9 +95,7 @@ def test_a_unix_socket_of_workers_serves_through_the_drain_delay(folder):
     flags += ["--workers", "2", "--store", f"sqlite:///{folder}/a.db"]
     with started([*SERVE, *flags]) as (process, (address,)):
         process.terminate()
-        give_up = time.monotonic() + PATIENCE
-        while answered(address, path="/readyz") != 503:
-            assert time.monotonic() < give_up
+        until(lambda: answered(address, path="/readyz") == 503)
         assert [answered(address) for _ in range(10)] == [200] * 10
         assert stop(process) == 0
 
@@ -115,14 +108,11 @@ async def test_the_async_client_speaks_over_a_unix_socket(folder):
 
 
 def test_commands_speak_over_a_unix_socket(folder):
-    command = [sys.executable, "-m", "purgatory_async", "signal", "a", "--url"]
     with started([*SERVE, "--uds", str(folder / "s")]) as (_, (address,)):
-        assert subprocess.run([*command, address], cwd=ROOT, check=False, timeout=PATIENCE).returncode == 0
-    gone = subprocess.run(
-        [*command, address], cwd=ROOT, check=False, timeout=PATIENCE, capture_output=True, text=True
-    )
-    assert gone.returncode == 2
-    assert f"is a service running at {address}?" in gone.stderr
+        assert ended("signal", "a", "--url", address)[0] == 0
+    code, _, errors = ended("signal", "a", "--url", address)
+    assert code == 2
+    assert f"is a service running at {address}?" in errors
 
 
 def made_at(path):
@@ -138,9 +128,7 @@ def test_a_signal_during_the_start_leaves_a_path_to_use(folder):
     for delay in (0, 0.05, 0.3):
         before = made_at(path)
         with silent([*SERVE, "--uds", str(path)]) as process:
-            give_up = time.monotonic() + PATIENCE
-            while made_at(path) in {before, None}:
-                assert time.monotonic() < give_up
+            until(lambda: made_at(path) not in {before, None})  # noqa: B023 - called before the next
             time.sleep(delay)
             assert stop(process) in {0, -signal.SIGTERM}
     with started([*SERVE, "--uds", str(path)]) as (_, (address,)):
@@ -156,10 +144,10 @@ def test_two_passed_sockets_are_served_and_outlive_the_process(folder, workers):
         unix.bind(str(folder / "s"))
         unix.listen()
         given = [tcp.fileno(), unix.fileno()]
-        command = [*PASSING, ",".join(map(str, given)), *store]
+        command = ["-m", PASSING, ",".join(map(str, given)), *store]
         for _ in range(2):
             # Before the process runs: it waits in the queue of the socket.
-            early = stack.enter_context(closing(socket.create_connection(tcp.getsockname(), PATIENCE)))
+            early = stack.enter_context(closing(socket.create_connection(tcp.getsockname(), PATIENCE_S)))
             early.sendall(REQUEST)
             with started(command, pass_fds=given) as (process, addresses):
                 assert addresses == [f"http://127.0.0.1:{tcp.getsockname()[1]}", f"unix://{folder}/s"]
@@ -172,19 +160,9 @@ def test_two_passed_sockets_are_served_and_outlive_the_process(folder, workers):
 def test_passed_sockets_with_a_port_are_refused_in_one_sentence():
     with closing(socket.create_server(("127.0.0.1", 0))) as sock:
         number = sock.fileno()
-        refused = subprocess.run(
-            [*PASSING, str(number), "--port", "0"],
-            cwd=ROOT,
-            pass_fds=[number],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == (
-        "purgatory: port in the command line must be absent beside the sockets of LISTEN_FDS, got 0\n"
-    )
+        refused = ended("-m", PASSING, number, "--port", 0, start=python, pass_fds=[number])
+    complaint = "purgatory: port in the command line must be absent beside the sockets of LISTEN_FDS, got 0\n"
+    assert refused == (2, "", complaint)
 
 
 def test_a_second_process_takes_over_a_port():
@@ -192,7 +170,7 @@ def test_a_second_process_takes_over_a_port():
         port = address.rpartition(":")[2]
         with started([*SERVE, "--port", port, "--reuse-port"]) as (second, (same,)):
             assert same == address
-            held = socket.create_connection(("127.0.0.1", int(port)), PATIENCE)
+            held = socket.create_connection(("127.0.0.1", int(port)), PATIENCE_S)
             with closing(held):
                 held.sendall(b"GET /v1/wait?key=a&wait=50s HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 assert stop(first) == 0
@@ -224,10 +202,10 @@ async def test_what_waits_in_the_queue_at_the_end_is_answered(folder, monkeypatc
         monkeypatch.setattr(listeners, "withdraw", connect_first)
         await server.stop()
         monkeypatch.undo()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_S):
             await running
         for client in clients:
-            client.settimeout(PATIENCE)
+            client.settimeout(PATIENCE_S)
             head, body = read_answer(client)
             assert (head.split("\r\n")[0], json.loads(body)["key"]) == ("HTTP/1.1 200 OK", "a")
 

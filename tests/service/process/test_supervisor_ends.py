@@ -17,7 +17,7 @@ from purgatory_async.service.process import supervisor
 from purgatory_async.service.process.listeners import StartRefused, listen
 from purgatory_async.service.process.supervisor import Supervisor
 from purgatory_async.service.settings.settings import Settings
-from tests.service.process.test_server import PATIENCE
+from tests.processes import PATIENCE_S
 from tests.service.process.test_supervisor import gone
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
@@ -79,11 +79,11 @@ class Supervised:
     async def run(self):
         with listen(self.settings) as listeners:
             supervised = Supervisor(self.settings, listeners, stderr_log(self.stream), self.command)
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PATIENCE_S):
                 return await supervised.run(self.announced.append)
 
     async def until(self, message, times=1):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.logged(message)) < times:  # noqa: ASYNC110 - a log has no event
                 await asyncio.sleep(0.01)
 
@@ -197,7 +197,7 @@ async def test_a_cancelled_supervisor_leaves_no_worker(tmp_path):
         await supervised.until("all workers are ready")
         task.cancel()
     pids = [record["pid"] for record in supervised.logged("worker started")]
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(PATIENCE_S):
         while not all(map(gone, pids)):  # noqa: ASYNC110 - they are no children that could be awaited
             await asyncio.sleep(0.01)
 

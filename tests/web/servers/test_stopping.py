@@ -2,16 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
+from tests.processes import python
 from tests.web.servers.wire import PATIENCE, Connection
 
-ROOT = Path(__file__).parent.parent.parent.parent
 HELD = 50
 LOOPS = ("asyncio", "uvloop")
 SIGNALS = ("SIGTERM", "SIGINT")
@@ -28,14 +25,8 @@ def start():
     with ExitStack() as ends:
 
         def start(*arguments):
-            server = subprocess.Popen(
-                [sys.executable, "-m", "tests.web.servers.stopped", *arguments],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONWARNINGS": "error"},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            strict = {**os.environ, "PYTHONWARNINGS": "error"}
+            server = python("-m", "tests.web.servers.stopped", *arguments, env=strict)
             ends.enter_context(server)
             ends.callback(server.kill)
             return server, int(server.stdout.readline())

@@ -103,18 +103,6 @@ async def test_an_unknown_outcome_takes_effect_once(workers, lost):
     assert here.state.reconnects > 0
 
 
-async def test_a_writer_dropped_as_unknown_proposes_again(workers):
-    here, there = await workers.start(), await workers.start()
-    await here.propose(submit("a"))
-    here.log.away = True
-    here.state.post(SignalKey(key="a"))
-    await asyncio.sleep(700)
-    here.log.away = False
-    await asyncio.sleep(30)
-    assert await settled(here, there)
-    assert there.fold.shared.totals.signals == 1
-
-
 async def test_too_many_unwritten_entries_are_refused(workers):
     worker = await workers.start()
     worker.log.away = True

@@ -10,7 +10,6 @@ import pytest
 
 from purgatory_async import (
     DelayedOperation,
-    OperationExpired,
     Purgatory,
     Timer,
 )
@@ -167,32 +166,6 @@ async def test_operations_that_end_leave_nothing_to_the_collector(way: Way, queu
     assert_clean(yard.purgatory)
 
 
-@pytest.mark.slow
-@pytest.mark.asyncio
-async def test_a_million_ended_operations_leave_no_garbage() -> None:
-    ways = (completed_by_key, completed_when_checked, expired, awaited, waited_for)
-    yard = Yard()
-    for way in ways:
-        await way(yard)
-    with collector_off():
-        for _ in range(1_000_000 // (BATCH * len(ways))):
-            for way in ways:
-                await way(yard)
-        assert len(yard.alive) == 0
-    assert_clean(yard.purgatory)
-
-
-@pytest.mark.asyncio
-async def test_an_operation_is_freed_with_its_last_holder() -> None:
-    yard = Yard()
-    with collector_off():
-        parcel = yard.watch("door", "window")
-        yard.purgatory.complete_for_key("door")
-        assert list(yard.alive) == [parcel]
-        del parcel
-        assert len(yard.alive) == 0
-
-
 @pytest.mark.asyncio
 async def test_a_purgatory_that_was_drained_leaves_no_operation_alive() -> None:
     yard = Yard()
@@ -203,55 +176,6 @@ async def test_a_purgatory_that_was_drained_leaves_no_operation_alive() -> None:
         yard.purgatory.complete_for_key("all")
         assert await draining is True
         assert len(yard.alive) == 0
-
-
-@pytest.mark.asyncio
-async def test_a_closed_purgatory_keeps_none_of_its_operations() -> None:
-    yard = Yard()
-    yard.watch_many()
-    with collector_off():
-        yard.purgatory.close()
-        assert len(yard.alive) == 0
-
-
-@pytest.mark.asyncio
-async def test_a_task_that_was_cancelled_frees_its_wait_at_once() -> None:
-    yard = Yard()
-    result = Parcel()
-    freed = weakref.ref(result)
-
-    async def wait_holding(parcel: Parcel) -> None:
-        await yard.purgatory.wait("door", until=lambda: parcel.arrived)
-
-    with collector_off():
-        task = asyncio.create_task(wait_holding(result))
-        del result
-        await settle()
-        assert freed() is not None
-        task.cancel()
-        await settle()
-        del task
-        assert freed() is None
-
-
-@pytest.mark.asyncio
-async def test_an_expired_wait_leaves_no_cycle_through_its_exception() -> None:
-    yard = Yard()
-
-    async def expire() -> str:
-        try:
-            await yard.purgatory.wait("door", timeout=1)
-        except OperationExpired as expired:
-            return str(expired)
-        return "not at all"
-
-    for _ in range(2):
-        with collector_off():
-            task = asyncio.create_task(expire())
-            await settle()
-            yard.clock.advance(1)
-            assert "'door'" in await task
-            del task
 
 
 @pytest.mark.parametrize("watched", [0, 1, BATCH])

@@ -1,21 +1,18 @@
 """Other threads, other loops, other processes, and the end of each."""
 
 import asyncio
-import concurrent.futures
 import gc
 import os
 import subprocess
 import sys
 import textwrap
-import warnings
 import weakref
 
 import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryError, Timer
-from purgatory_async.testing import ManualClock, assert_clean, settle
+from purgatory_async.testing import assert_clean, settle
 from tests.core.recording import errors_of_loop
-from tests.forks import exit_code, fork, needs_fork
 
 PATIENCE = 60  # seconds until a hanging thread or process is called one; nothing here waits that long
 
@@ -24,9 +21,6 @@ def watch(purgatory, *keys, timeout=None):
     operation = DelayedOperation(timeout)
     purgatory.try_complete_else_watch(operation, keys or ["k"])
     return operation
-
-
-# L1
 
 
 @pytest.mark.asyncio
@@ -47,34 +41,6 @@ async def test_debug_mode_refuses_a_signal_from_another_thread():
         assert operation.result == "through the portal"
 
 
-# L2
-
-
-def test_a_second_loop_is_refused_and_the_first_goes_on():
-    loop = asyncio.new_event_loop()
-    purgatory = Purgatory()
-
-    async def begin() -> DelayedOperation[object]:
-        return watch(purgatory)
-
-    async def intrude() -> None:
-        with pytest.raises(PurgatoryError, match="belongs to"):
-            watch(purgatory)
-        with pytest.raises(PurgatoryError, match="belongs to"):
-            purgatory.complete_for_key("k")
-
-    async def go_on() -> None:
-        assert purgatory.complete_for_key("k") == 1
-        purgatory.close()
-
-    operation = loop.run_until_complete(begin())
-    asyncio.run(intrude())
-    assert operation.outcome is None
-    loop.run_until_complete(go_on())
-    loop.close()
-    assert_clean(purgatory)
-
-
 @pytest.mark.asyncio
 async def test_an_operation_that_has_ended_may_be_awaited_on_any_loop():
     async with Purgatory() as purgatory:
@@ -85,9 +51,6 @@ async def test_an_operation_that_has_ended_may_be_awaited_on_any_loop():
         return await operation
 
     assert await asyncio.to_thread(asyncio.run, elsewhere()) is Outcome.COMPLETED
-
-
-# L3
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -117,9 +80,6 @@ def test_a_loop_closed_with_pending_operations_leaves_no_error(loop):
     gc.collect()
 
 
-# L4
-
-
 def test_ending_the_program_cancels_its_waiters_cleanly():
     seen = []
     purgatory = Purgatory()
@@ -141,9 +101,6 @@ def test_ending_the_program_cancels_its_waiters_cleanly():
     assert sorted(seen) == [("a",), ("a", "b")]
     assert (purgatory.pending, purgatory.watched, purgatory.keys, purgatory.timer.pending) == (0, 0, 0, 0)
     assert purgatory.close() == []
-
-
-# L5
 
 
 @pytest.mark.asyncio
@@ -174,39 +131,6 @@ async def test_close_is_idempotent_from_anywhere():
     assert reported == []
 
 
-# L6
-
-
-@needs_fork
-def test_after_a_fork_the_child_is_refused(loop):
-    purgatory = Purgatory()
-
-    async def begin():
-        return watch(purgatory, timeout=60)
-
-    async def end() -> None:
-        assert purgatory.complete_for_key("k", "in the parent") == 1
-        purgatory.close()
-
-    operation = loop.run_until_complete(begin())
-    child = fork()
-    if not child:
-        status = 1
-        try:
-            purgatory.complete_for_key("k")
-        except PurgatoryError:
-            status = 0
-        finally:
-            os._exit(status)
-    assert exit_code(child) == 0
-    assert operation.outcome is None
-    loop.run_until_complete(end())
-    assert operation.result == "in the parent"
-
-
-# L7
-
-
 @pytest.mark.asyncio
 async def test_public_objects_are_weakly_referable_and_not_kept():
     def make() -> list[weakref.ref]:
@@ -226,9 +150,6 @@ async def test_public_objects_are_weakly_referable_and_not_kept():
     assert [reference() for reference in references] == [None] * len(references)
 
 
-# L8
-
-
 @pytest.mark.asyncio
 async def test_a_wait_assumes_nothing_about_when_its_first_step_runs(purgatory):
     """As an eager task factory does it, the first step may run inside the call that makes the task."""
@@ -243,9 +164,6 @@ async def test_a_wait_assumes_nothing_about_when_its_first_step_runs(purgatory):
     with pytest.raises(StopIteration) as ended:
         purgatory.wait("k", until=lambda: "at once").send(None)
     assert ended.value.value == "at once"
-
-
-# L9
 
 
 @pytest.mark.slow
@@ -284,40 +202,3 @@ def test_development_mode_shows_no_warning(loop_name):
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-
-
-# L10
-
-
-def test_dropped_with_pending_operations_it_warns_once():
-    def drop() -> weakref.ref:
-        purgatory = Purgatory("forgotten", timer=Timer(clock=ManualClock()))
-        watch(purgatory, "a", "b", timeout=60)
-        watch(purgatory, "b")
-        return weakref.ref(purgatory)
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        reference = drop()
-        gc.collect()
-        gc.collect()
-    assert reference() is None
-    assert [(warning.category, "forgotten" in str(warning.message)) for warning in caught] == [
-        (ResourceWarning, True)
-    ]
-
-
-def test_no_portal_thread_outlives_its_answer(loop):
-    purgatory = Purgatory()
-
-    async def begin():
-        return purgatory.portal()
-
-    portal = loop.run_until_complete(begin())
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(lambda: portal.call(print).exception(PATIENCE))
-        while not asking.running() and not asking.done():
-            pass
-        loop.close()
-        with pytest.raises(concurrent.futures.CancelledError):
-            asking.result(PATIENCE)

@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 
-from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
+from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.testing import ManualClock, assert_clean, settle
 from tests.core.recording import errors_of_loop
 
@@ -43,9 +43,6 @@ class Thing:
     """Something big, whose end can be seen."""
 
 
-# D1
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "keys"),
@@ -75,21 +72,6 @@ def test_however_many_keys_there_were_no_memory_is_left_behind(end, keys, purgat
 
 
 @pytest.mark.slow
-def test_ended_operations_are_no_garbage_for_the_collector(purgatory):
-    gc.collect()
-    gc.disable()
-    try:
-        for number in range(MANY):
-            watch(purgatory, number, "shared", timeout=60).cancel()
-        assert gc.collect() < 100
-    finally:
-        gc.enable()
-
-
-# D2
-
-
-@pytest.mark.slow
 def test_each_of_100_000_on_one_key_leaves_without_a_walk(purgatory):
     operations = [watch(purgatory, Counted(1)) for _ in range(MANY)]
     random.Random(7).shuffle(operations)
@@ -98,20 +80,6 @@ def test_each_of_100_000_on_one_key_leaves_without_a_walk(purgatory):
         operation.cancel()
     assert Counted.asked <= 6 * MANY
     assert_clean(purgatory)
-
-
-# D3
-
-
-@pytest.mark.slow
-def test_only_keys_with_watchers_are_kept(purgatory):
-    alive: list[DelayedOperation] = []
-    for number in range(MANY):
-        alive.append(watch(purgatory, number, timeout=60))
-        if len(alive) > 50:
-            alive.pop(0).cancel()
-        assert purgatory.keys == len(alive)
-    purgatory.close()
 
 
 def test_lists_may_vanish_while_they_are_read(purgatory):
@@ -123,9 +91,6 @@ def test_lists_may_vanish_while_they_are_read(purgatory):
         operation.cancel()
     assert listed == 100
     assert_clean(purgatory)
-
-
-# D4
 
 
 @pytest.mark.slow
@@ -144,50 +109,6 @@ def test_early_completions_with_long_timeouts_leave_nothing(purgatory):
 # D5, D6: the full herd is in test_wakeups.py.
 
 
-@pytest.mark.asyncio
-async def test_a_hot_key_does_not_starve_the_others():
-    herd = 5_000
-    woken: list[str] = []
-
-    async def wait(key: str) -> None:
-        await purgatory.wait(key)
-        woken.append(key)
-
-    async with Purgatory() as purgatory:
-        hot = [asyncio.create_task(wait("hot")) for _ in range(herd)]
-        cold = asyncio.create_task(wait("cold"))
-        await settle()
-        purgatory.complete_for_key("hot")
-        while not woken:  # noqa: ASYNC110 - the passes are the point
-            await asyncio.sleep(0)
-        assert len(woken) < herd
-        assert purgatory.complete_for_key("cold") == 1
-        assert purgatory.pending == 0
-        await asyncio.gather(cold, *hot)
-        assert woken == ["hot"] * herd + ["cold"]
-
-
-# D7
-
-
-def test_a_full_purgatory_refuses_and_registers_nothing(manual_clock):
-    """The limit is the purgatory's; limits for a key or a client, which the fault list has too, are the service's."""
-    purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=3)
-    operations = [watch(purgatory, "a", number, timeout=60) for number in range(3)]
-    refused = DelayedOperation(60)
-    for _ in range(10):
-        with pytest.raises(PurgatoryFull, match="3"):
-            purgatory.try_complete_else_watch(refused, ["a", "new"])
-        assert (purgatory.pending, purgatory.watched, purgatory.keys) == (3, 6, 4)
-        assert purgatory.timer.pending == 3
-    operations[0].cancel()
-    assert purgatory.try_complete_else_watch(refused, ["a", "new"]) is False
-    assert purgatory.close() == [*operations[1:], refused]
-
-
-# D8
-
-
 @pytest.mark.parametrize("key", [0, 999])
 def test_one_operation_on_1_000_keys_leaves_them_all_at_once(key, purgatory):
     operation = watch(purgatory, *range(1_000), *range(1_000), timeout=60)
@@ -195,9 +116,6 @@ def test_one_operation_on_1_000_keys_leaves_them_all_at_once(key, purgatory):
     assert purgatory.complete_for_key(key) == 1
     assert operation.outcome is Outcome.COMPLETED
     assert_clean(purgatory)
-
-
-# D9
 
 
 @pytest.mark.asyncio
@@ -248,9 +166,6 @@ def test_a_condition_and_what_it_captures_go_with_the_operation(purgatory, manua
     assert reference() is None
 
 
-# D10
-
-
 @pytest.mark.asyncio
 async def test_an_operation_without_its_waiter_lives_to_its_deadline(purgatory, manual_clock):
     reported = errors_of_loop()
@@ -276,9 +191,6 @@ async def test_an_operation_without_its_waiter_lives_to_its_deadline(purgatory, 
     manual_clock.advance(60)
     assert expired == [Outcome.EXPIRED]
     assert reported == []
-
-
-# D11
 
 
 @pytest.mark.asyncio

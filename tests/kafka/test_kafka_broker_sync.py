@@ -60,13 +60,6 @@ def test_the_marker_gives_it_settings(kafka_broker_sync):
     assert kafka_broker_sync.call(lambda broker: broker.node.settings.partitions) == 3
 
 
-def test_committed_offsets_are_read_by_partition(kafka_broker_sync):
-    kafka_broker_sync.create_topic("t", partitions=1)
-    assert kafka_broker_sync.committed("g") == {}
-    ask(kafka_broker_sync, OFFSET_COMMIT, 8, **REFUSABLE["OffsetCommit"])
-    assert kafka_broker_sync.committed("g") == {("t", 0): 1}
-
-
 def test_disturbances_take_effect_and_end(kafka_broker_sync):
     kafka_broker_sync.create_topic("t", partitions=1)
     refusal = kafka_broker_sync.fail_next("OffsetCommit", "NOT_COORDINATOR")

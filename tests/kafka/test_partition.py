@@ -21,22 +21,6 @@ def append(to: Partition, count: int = 1, *, acks_all: bool = True) -> tuple[int
     return to.append(batch(*[b"v"] * count), acks_all=acks_all)
 
 
-def test_alone_the_high_watermark_is_the_end():
-    alone = partition()
-    assert append(alone, 3) == (0, 3)
-    assert (alone.high_watermark, alone.replicas_in_sync) == (3, (0,))
-
-
-def test_the_high_watermark_is_the_least_end_in_sync():
-    led = partition(1, 2)
-    append(led, 5)
-    assert led.high_watermark == 0
-    led.follow(1, 5, 0, now=1)
-    assert led.high_watermark == 0
-    led.follow(2, 3, 0, now=1)
-    assert led.high_watermark == 3
-
-
 def test_a_follower_that_lags_leaves_and_frees_the_rest():
     led = partition(1, 2)
     append(led, 5)
@@ -66,14 +50,6 @@ def test_a_follower_returns_at_the_high_watermark_not_before():
     assert led.replicas_in_sync == (0, 1)
 
 
-def test_the_high_watermark_never_goes_back():
-    led = partition(1)
-    append(led, 5)
-    led.follow(1, 5, 0, now=1)
-    led.follow(1, 2, 0, now=2)
-    assert led.high_watermark == 5
-
-
 def test_too_few_in_sync_refuse_only_acks_all():
     led = partition(1, min_insync=2)
     append(led)
@@ -94,16 +70,6 @@ def test_the_low_watermark_is_the_least_start_in_sync():
     assert led.low_watermark == 0
     led.follow(2, 5, 4, now=2)
     assert led.low_watermark == 4
-
-
-@pytest.mark.parametrize("offset", [-2, 4])
-def test_deleting_outside_of_what_is_stored_is_refused(offset):
-    alone = partition()
-    append(alone, 3)
-    alone.delete_before(2)
-    with pytest.raises(ProtocolError, match=f"0 to 3, or -1 for the latter, got {offset}") as caught:
-        alone.delete_before(offset)
-    assert caught.value.code is ErrorCode.offset_out_of_range
 
 
 def test_a_follower_keeps_its_leaders_offsets_and_epochs():

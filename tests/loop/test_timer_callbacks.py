@@ -24,13 +24,6 @@ async def test_a_callback_comes_after_its_delay_with_its_arguments(world: World)
     assert calls == [("a", 1)]
 
 
-async def test_a_callback_comes_once(world: World) -> None:
-    timer, calls = world.timer(), []
-    timer.call_later(1, calls.append, "called")
-    await world.run(100)
-    assert calls == ["called"]
-
-
 async def test_call_at_takes_a_time_of_the_timer_itself(world: World) -> None:
     timer, calls = world.timer(), []
     await world.run(10)
@@ -71,23 +64,6 @@ async def test_a_callback_is_never_early_and_at_most_a_tick_late(world: World, t
     assert len(lateness) == 6
     assert min(lateness) >= 0
     assert max(lateness) < tick
-
-
-async def test_callbacks_come_in_the_order_of_their_deadlines(world: World) -> None:
-    timer, calls = world.timer(), []
-    for delay in (3, 0.5, 2, 65, 1, 0.001, 4000):
-        timer.call_later(delay, calls.append, delay)
-    await world.run(5000)
-    assert calls == [0.001, 0.5, 1, 2, 3, 65, 4000]
-
-
-@pytest.mark.parametrize("delay", [0, 0.0005, 0.3, 70, 9999.5], ids=lambda delay: f"after {delay} s")
-async def test_equal_deadlines_come_first_in_first_out(world: World, delay: float) -> None:
-    timer, calls = world.timer(), []
-    for number in range(20):
-        timer.call_later(delay, calls.append, number)
-    await world.run(delay + 1)
-    assert calls == list(range(20))
 
 
 async def test_equal_deadlines_fire_first_in_first_out(world: World) -> None:

@@ -339,15 +339,6 @@ def test_a_refusal_for_want_of_a_loop_does_not_decide_on_a_clock() -> None:
         assert loop.run_until_complete(a_day_later()) == (86_400.0, 86_400.0)
 
 
-def test_on_a_manual_clock_no_loop_is_needed() -> None:
-    clock, calls = ManualClock(), []
-    timer = Timer(clock=clock)
-    for delay in (2, 0, 1):
-        timer.call_later(delay, calls.append, delay)
-    clock.advance(5)
-    assert calls == [0, 1, 2]
-
-
 @pytest.mark.asyncio
 async def test_a_timer_made_without_a_loop_is_used_on_one() -> None:
     clock, calls = ManualClock(), []

@@ -7,7 +7,6 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from purgatory_async.service.app import create_app
-from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
 
@@ -106,14 +105,3 @@ async def test_every_answer_forbids_guessing_and_keeping(client):
     for reply in (held, await client.request("GET", "/metrics"), await client.request("GET", "/nowhere")):
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert reply.headers["cache-control"] == "no-store"
-
-
-async def test_metrics_are_exposed_as_prometheus_reads_them(client):
-    await client.submit("a")
-    await client.signal("a")
-    reply = await client.request("GET", "/metrics")
-    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
-    lines = reply.body.decode().splitlines()
-    assert "purgatory_operations_submitted_total 1.0" in lines
-    assert 'purgatory_operations_ended_total{outcome="completed"} 1.0' in lines
-    await settle()

@@ -60,6 +60,9 @@ def test_an_absolute_path_with_three_slashes_is_explained(tmp_path, monkeypatch)
         "postgresql://h/db?sslpassword=hush",
         "postgresql://me:hush/db",
         "me:hush@h",
+        "postgresql://h/db?passfile=hush",
+        "redis://app:x/hush@y?#hush@db/0",
+        "redis:app:hush@db",
     ],
 )
 def test_a_password_is_masked_wherever_it_stands(url):
@@ -68,7 +71,7 @@ def test_a_password_is_masked_wherever_it_stands(url):
 
 
 @pytest.mark.parametrize(
-    "url", ["sqlite:////a:b/c.db", "redis://h:6379/0", "postgresql://me@h:5432/db?name=o"]
+    "url", ["sqlite:////a:b/c.db", "redis://h:6379/0", "postgresql://me@h:5432/db?name=o", "redis://me@h/0"]
 )
 def test_a_url_without_a_password_is_shown_as_it_is(url):
     assert masked(url) == url

@@ -1,16 +1,14 @@
 """Tokens, scopes, and the order in which a request is refused."""
 
-import json
-
 import pytest
 
 from purgatory_async.service.access.check import Access
-from purgatory_async.service.api.page import MODULES
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.app import create_app
 from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.settings.settings import Settings, SettingsError
 from purgatory_async.testing import settle
+from tests.service.access.test_rights_of_every_request import TABLE
 
 pytestmark = pytest.mark.asyncio
 
@@ -18,46 +16,13 @@ SCOPES = ("read", "wait", "signal", "admin")
 TOKEN = {scope: f"{scope}-0123456789abcdef" for scope in SCOPES}
 JSON = ("content-type", "application/json")
 
-# The contract, path by path: the scope that each method needs, a second one that does for what is the token's own, and
-# None where the path is open.
-CONTRACT = {
-    "/v1/operations": {"GET": "read", "POST": "wait"},
-    "/v1/operations/{id}": {"GET": "read wait", "DELETE": "wait"},
-    "/v1/operations/{id}/complete": {"POST": "admin"},
-    "/v1/keys/{key}": {"GET": "read"},
-    "/v1/keys/{key}/signal": {"POST": "signal"},
-    "/v1/signals": {"POST": "signal"},
-    "/v1/wait": {"GET": "wait"},
-    "/v1/queues": {"GET": "read"},
-    "/v1/queues/{queue}": {"GET": "read", "PUT": "admin", "DELETE": "admin"},
-    "/v1/queues/{queue}/items": {"GET": "read", "POST": "signal"},
-    "/v1/queues/{queue}/take": {"POST": "wait"},
-    "/v1/queues/{queue}/purge": {"POST": "admin"},
-    "/v1/queues/{queue}/redrive": {"POST": "admin"},
-    "/v1/leases": {"GET": "read wait"},
-    "/v1/leases/ack": {"POST": "wait"},
-    "/v1/leases/return": {"POST": "wait"},
-    "/v1/leases/{id}/ack": {"POST": "wait"},
-    "/v1/leases/{id}/extend": {"POST": "wait"},
-    "/v1/leases/{id}/return": {"POST": "wait"},
-    "/v1/events": {"GET": "read"},
-    "/v1/admin/drain": {"POST": "admin"},
-    "/v1/admin/stats": {"GET": "admin"},
-    "/healthz": {"GET": None},
-    "/readyz": {"GET": None},
-    "/metrics": {"GET": "read"},
-    "/openapi.json": {"GET": None},
-    **{path: {"GET": None} for path in ("/", "/ui", "/ui/", "/ui/app.js", "/ui/style.css")},
-    **{f"/ui/{name}": {"GET": None} for name in MODULES},
-    **{path: {"GET": "read"} for path in ("/ui/feed", "/ui/operations")},
-}
 SERVED = [(path, method) for path, methods in ROUTES.items() for method in methods]
 PROTECTED = [(path, method) for path, method in SERVED if ROUTES[path][method].permission is not None]
 
 
 def scope_of(path, method):
-    """What the contract asks for; HEAD is a GET."""
-    return CONTRACT[path]["GET" if method == "HEAD" else method]
+    """What the table asks for, None where the path is open; HEAD is a GET."""
+    return TABLE[f"{'GET' if method == 'HEAD' else method} {path}"][0] or None
 
 
 def bearer(token):
@@ -90,37 +55,6 @@ async def ask(client, method, target, *headers, body=None):
 
 def concrete(path):
     return path.replace("{id}", "op").replace("{key}", "k").replace("{queue}", "q").replace("{file}", "x")
-
-
-def refused_for_access(exchange):
-    """The slug of a refusal by this part of the service; None for any other answer, and without one."""
-    if not exchange.started or exchange.status not in {400, 401, 403, 421}:
-        return None
-    if not exchange.body:  # of HEAD
-        return {401: "unauthorized", 403: "forbidden", 421: "misdirected"}.get(exchange.status)
-    return (
-        exchange.slug
-        if exchange.slug in {"unauthorized", "forbidden", "misdirected", "cross-origin"}
-        else None
-    )
-
-
-async def test_every_served_path_asks_for_its_documented_scope():
-    found = {}
-    for path, method in SERVED:
-        endpoint = ROUTES[path][method]
-        found[path, method] = " ".join(filter(None, (endpoint.permission, endpoint.own))) or None
-    assert found == {(path, method): scope_of(path, method) for path, method in SERVED}
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize(("path", "method"), SERVED)
-async def test_a_token_opens_what_its_scope_names_and_admin_opens_all(guarded, path, method, scope):
-    exchange = await ask(guarded, method, concrete(path), bearer(TOKEN[scope]))
-    needed = scope_of(path, method)
-    assert refused_for_access(exchange) == (
-        None if not needed or scope in {*needed.split(), "admin"} else "forbidden"
-    )
 
 
 @pytest.mark.parametrize(("path", "method"), PROTECTED)
@@ -258,25 +192,6 @@ async def test_with_a_token_the_other_faults_are_reported(guarded):
     assert (
         await ask(guarded, "POST", "/v1/operations", bearer(TOKEN["wait"]), JSON, body=b"{")
     ).slug == "malformed"
-
-
-async def test_a_wrong_scope_leaves_nothing_behind(guarded):
-    body = json.dumps({"keys": ["a"], "id": "op"}).encode()
-    for scope in ("read", "signal"):
-        assert (
-            await ask(guarded, "POST", "/v1/operations", bearer(TOKEN[scope]), JSON, body=body)
-        ).status == 403
-        assert (await ask(guarded, "GET", "/v1/wait?key=a&wait=9", bearer(TOKEN[scope]))).status == 403
-    assert guarded.service.pending == guarded.service.held_requests.count == 0
-    assert guarded.service.fold.signals.index == 0
-    assert (
-        await ask(guarded, "POST", "/v1/operations", bearer(TOKEN["wait"]), JSON, body=body)
-    ).status == 202
-    # Nor does the answer distinguish a known operation from an unknown one.
-    for identifier in ("op", "none"):
-        assert (
-            await ask(guarded, "DELETE", f"/v1/operations/{identifier}", bearer(TOKEN["read"]))
-        ).status == 403
 
 
 async def test_without_a_tokens_file_no_token_is_required(client):

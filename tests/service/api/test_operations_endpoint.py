@@ -206,13 +206,6 @@ async def test_one_idempotency_key_and_body_give_one_operation(client):
     assert (ended.status, ended.json["state"]) == (201, "completed")
 
 
-async def test_an_idempotency_key_with_another_body_is_a_mismatch(client):
-    header = ("idempotency-key", "k1")
-    await client.request("POST", "/v1/operations", {"keys": ["a"]}, [header])
-    other = await client.request("POST", "/v1/operations", {"keys": ["b"]}, [header])
-    assert (other.status, other.slug) == (422, "idempotency-mismatch")
-
-
 async def test_an_idempotency_key_lives_as_long_as_its_operation(make_client):
     client = make_client(retention="10s")
     header = ("idempotency-key", "k1")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from purgatory_async.cli import commands
-from purgatory_async.durable.store_url import StoreUrl, masked
+from purgatory_async.durable.store_url import StoreUrl
 from purgatory_async.service.app import create_app
 from purgatory_async.service.settings.settings import Settings, SettingsError, resolve
 
@@ -69,25 +69,6 @@ def test_another_url_is_refused_with_the_form_it_needs(url, bound):
     message = refusal(store=url)
     assert message.startswith(f"store in the command line: {bound}")
     assert "\n" not in message
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("redis://user@db/0", "redis://user@db/0"),
-        ("postgresql://db/a?passfile=x&sslmode=on", "postgresql://db/a?passfile=***&sslmode=on"),
-        (f"postgresql://app:{SECRET}@db/a", "postgresql://app:***@db/a"),
-        (f"rediss://:{SECRET}@db/0", "rediss://:***@db/0"),
-        (f"postgresql://db/a?user=app&password={SECRET}", "postgresql://db/a?user=app&password=***"),
-        # Passwords that should have been percent-encoded, and URLs that are none.
-        (f"redis://app:x/{SECRET}@y?#{SECRET}@db/0", "redis://app:***@db/0"),
-        (f"redis:app:{SECRET}@db", "***@db"),
-        (f"app:{SECRET}@db", "***@db"),
-        ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db"),
-    ],
-)
-def test_a_password_is_masked(url, shown):
-    assert masked(url) == shown
 
 
 def test_a_setting_shows_no_password_anywhere(capsys, monkeypatch):

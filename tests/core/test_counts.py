@@ -42,21 +42,6 @@ def test_counts_are_exact_after_every_step(purgatory, manual_clock):
     assert steps == [(0, 0, 0), (1, 1, 1), (2, 3, 2), (3, 6, 4), (2, 5, 4), (1, 2, 2), (0, 0, 0)]
 
 
-def test_counts_agree_with_the_operations_over_random_steps(purgatory):
-    dice = random.Random(20)  # seeded, so that a failure comes again
-    alive: list[DelayedOperation] = []
-    for _ in range(3000):
-        if alive and dice.random() < 0.5:
-            alive.pop(dice.randrange(len(alive))).cancel()
-        else:
-            alive.append(watch(purgatory, *dice.choices(range(12), k=dice.randint(1, 6))))
-        watching = [operation.keys for operation in alive]
-        assert counts(purgatory) == (len(alive), sum(map(len, watching)), len(set().union(*watching)))
-    purgatory.check_invariants()
-    assert list(purgatory.operations()) == alive
-    assert purgatory.close() == alive
-
-
 def test_a_key_whose_last_watcher_left_is_gone(purgatory):
     first, second = watch(purgatory, "k"), watch(purgatory, "k")
     first.cancel()

@@ -84,18 +84,6 @@ async def test_it_is_false_after_no_time(purgatory, manual_clock):
     operation.cancel()
 
 
-async def test_cancelled_it_leaves_nothing_and_watching_stays_refused(purgatory):
-    operation = watch(purgatory)
-    task = await draining(purgatory, 3)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert purgatory.timer.pending == 0
-    with pytest.raises(PurgatoryClosed):
-        watch(purgatory)
-    operation.cancel()
-
-
 async def test_closed_stays_false_until_close(purgatory):
     await purgatory.drain()
     assert purgatory.closed is False

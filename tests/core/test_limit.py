@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError, Timer
+from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.core.watch_lists import in_turn
 from purgatory_async.events import KeySignalled, OperationEnded
 from tests.core.recording import Recorded, Switch
@@ -214,50 +214,6 @@ def test_one_that_ends_otherwise_in_its_check_does_not_count(purgatory, log, swi
     purgatory.cancel_for_key("k")
 
 
-def test_operations_watched_by_hooks_are_not_part_of_the_walk(purgatory, log, switch):
-    late = Recorded(log, "late", holds=switch)
-    first = Recorded(log, "first", holds=switch, then=lambda: purgatory.try_complete_else_watch(late, ["l"]))
-    purgatory.try_complete_else_watch(first, ["k"])
-    watch(purgatory, log, "bc", switch)
-    switch.on = True
-    log.clear()
-    assert purgatory.check_and_complete("k", limit=2) == 2
-    assert log == [
-        "first checked",
-        "b checked",
-        "first completed",
-        "late checked",
-        "b completed",
-        "late completed",
-    ]
-    purgatory.cancel_for_key("k")
-
-
-def test_completed_ones_leave_their_other_keys_and_the_timer(purgatory, switch):
-    for _ in range(3):
-        purgatory.try_complete_else_watch(Recorded([], timeout=60, holds=switch), ["k", "l"])
-    switch.on = True
-    assert purgatory.check_and_complete("k", limit=2) == 2
-    assert (purgatory.pending, purgatory.watched, purgatory.keys, purgatory.timer.pending) == (1, 2, 2, 1)
-    purgatory.check_invariants()
-    purgatory.cancel_for_key("k")
-
-
-def test_of_the_watchers_of_other_keys_none_is_asked(purgatory, log, switch):
-    watch(purgatory, log, "a", switch, ["l"])
-    watch(purgatory, log, "b", switch, ["k", "l"])
-    log.clear()
-    switch.on = True
-    assert purgatory.check_and_complete("k", limit=5) == 1
-    assert asked(log) == ["b"]
-    purgatory.cancel_for_key("l")
-
-
-def test_an_unknown_key_completes_none(purgatory):
-    assert purgatory.check_and_complete("unwatched", limit=1) == 0
-    assert purgatory.keys == 0
-
-
 @pytest.mark.parametrize("taken", [1, 2, 10, 100])
 def test_to_take_the_first_few_looks_at_few(taken):
     looked: list[object] = []
@@ -307,24 +263,6 @@ def test_an_invalid_limit_is_refused_before_any_check(limit, error, message, pur
     operation.cancel()
 
 
-def test_a_limit_is_given_by_its_name(purgatory):
-    with pytest.raises(TypeError, match="positional"):
-        purgatory.check_and_complete("k", 1)
-
-
-def test_from_inside_a_check_of_the_same_purgatory_it_is_refused(purgatory, switch):
-    def check_inside() -> bool:
-        if switch():
-            purgatory.check_and_complete("k", limit=1)
-        return False
-
-    operation = Recorded([], holds=check_inside)
-    purgatory.try_complete_else_watch(operation, ["k"])
-    switch.on = True
-    assert purgatory.check_and_complete("k", limit=1) == 0
-    assert isinstance(operation.exception, PurgatoryError)
-
-
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_the_observer_gets_the_completed_count_once(limit, manual_clock, switch):
     events: list[object] = []
@@ -342,28 +280,3 @@ def test_the_observer_gets_the_completed_count_once(limit, manual_clock, switch)
     assert [type(event) for event in events] == [OperationEnded] * completed + [KeySignalled]
     assert (events[-1].key, events[-1].completed) == ("k", completed)
     with_diary.close()
-
-
-def test_an_interrupt_in_a_check_leaves_those_behind_it_pending(purgatory, switch):
-    def interrupts() -> bool:
-        if switch():
-            raise KeyboardInterrupt
-        return False
-
-    watch(purgatory, [], "a", switch)
-    stays = watch(purgatory, [], "b", interrupts) + watch(purgatory, [], "c", switch)
-    switch.on = True
-    with pytest.raises(KeyboardInterrupt):
-        purgatory.check_and_complete("k", limit=3)
-    assert list(purgatory.operations()) == stays
-    purgatory.check_invariants()
-    switch.on = False
-    assert purgatory.check_and_complete("k", limit=1) == 0
-    purgatory.cancel_for_key("k")
-
-
-def test_a_check_never_completes_a_plain_operation(purgatory):
-    operation = DelayedOperation()
-    purgatory.try_complete_else_watch(operation, ["k"])
-    assert purgatory.check_and_complete("k", limit=100) == 0
-    operation.cancel()

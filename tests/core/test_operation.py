@@ -340,24 +340,6 @@ async def test_awaiting_what_ended_unwatched_gives_its_outcome():
 
 
 @pytest.mark.asyncio
-async def test_a_cancelled_waiter_only_stops_waiting(purgatory):
-    async def wait() -> Outcome:
-        return await operation
-
-    operation = DelayedOperation()
-    purgatory.try_complete_else_watch(operation, ["k"])
-    first, second, third = (asyncio.create_task(wait()) for _ in range(3))
-    await settle()
-    second.cancel()
-    await settle()
-    assert second.cancelled()
-    assert operation.outcome is None
-    assert purgatory.pending == 1
-    operation.force_complete("r")
-    assert await asyncio.gather(first, third) == [Outcome.COMPLETED] * 2
-
-
-@pytest.mark.asyncio
 async def test_waiters_run_only_after_the_hooks(purgatory):
     log: list[str] = []
     operation = Recorded(log)

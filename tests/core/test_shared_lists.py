@@ -4,9 +4,8 @@ import itertools
 
 import pytest
 
-from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
+from purgatory_async import DelayedOperation, Outcome
 from purgatory_async.core.watch_lists import SharedList
-from purgatory_async.testing import ManualClock
 from tests.core.recording import Recorded, Switch
 
 KEYS = ("a", "b", "c")
@@ -167,33 +166,6 @@ def test_beside_one_that_equals_others_none_is_watched(purgatory, keys):
     purgatory.check_invariants()
     assert [(each.keys, each.outcome) for each in purgatory.operations()] == [(KEYS, None)]
     assert dict(purgatory.watchers()) == dict.fromkeys(KEYS, 1)
-
-
-def test_a_key_whose_comparison_raises_leaves_the_list_as_it_was(purgatory):
-    class Touchy:
-        def __hash__(self):
-            return hash("b")
-
-        def __eq__(self, other):
-            raise RuntimeError("do not compare me")
-
-    operations = watch(purgatory, KEYS, KEYS)
-    with pytest.raises(RuntimeError, match="do not compare me"):
-        purgatory.try_complete_else_watch(DelayedOperation(), ("a", Touchy()))
-    purgatory.check_invariants()
-    assert purgatory.pending == 2
-    for key in KEYS:
-        assert list(purgatory.operations(key)) == operations
-
-
-def test_one_whose_timeout_is_refused_is_on_the_list_no_more():
-    purgatory = Purgatory(timer=Timer(clock=ManualClock(), max_pending=1))
-    assert not purgatory.try_complete_else_watch(DelayedOperation(1.0), KEYS)
-    with pytest.raises(PurgatoryFull, match="timer is full"):
-        purgatory.try_complete_else_watch(DelayedOperation(1.0), KEYS)
-    purgatory.check_invariants()
-    assert (purgatory.pending, purgatory.watched) == (1, 3)
-    purgatory.close()
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2])

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import anyio
 import pytest
 
 from purgatory_async import (
@@ -14,7 +13,7 @@ from purgatory_async import (
     PurgatoryFull,
     Timer,
 )
-from purgatory_async.testing import cancel_sweep, settle
+from purgatory_async.testing import settle
 from tests.core.recording import Recorded
 
 pytestmark = pytest.mark.asyncio
@@ -136,42 +135,12 @@ async def test_an_outcome_of_the_same_pass_stands_when_cancelled(end_first, purg
     assert (operation.outcome, operation.result) == (Outcome.COMPLETED, "news")
 
 
-async def test_a_timeout_around_it_cancels_the_operation(purgatory):
-    operation: DelayedOperation[None] = DelayedOperation(timeout=60)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
-            await purgatory.run(operation, ["a"])
-    assert operation.outcome is Outcome.CANCELLED
-
-
-async def test_an_anyio_scope_around_it_cancels_the_operation(purgatory):
-    operation: DelayedOperation[None] = DelayedOperation(timeout=60)
-    with anyio.move_on_after(0):
-        await purgatory.run(operation, ["a"])
-    assert operation.outcome is Outcome.CANCELLED
-
-
 async def test_closing_the_coroutine_cancels_the_operation(purgatory):
     operation: DelayedOperation[None] = DelayedOperation(timeout=60)
     coroutine = purgatory.run(operation, ["a"])
     coroutine.send(None)
     coroutine.close()
     assert operation.outcome is Outcome.CANCELLED
-    assert counts(purgatory) == (0, 0, 0, 0)
-
-
-async def test_cancelled_anywhere_it_leaves_an_ended_operation(purgatory):
-    operations: list[DelayedOperation[None]] = []
-
-    async def scenario() -> None:
-        operation: DelayedOperation[None] = DelayedOperation(timeout=60)
-        operations.append(operation)
-        complete_after(passes=4, operation=operation)
-        await purgatory.run(operation, ["a", "b"])
-
-    assert await cancel_sweep(scenario) == 1
-    outcomes = [Outcome.COMPLETED, Outcome.CANCELLED, Outcome.COMPLETED]
-    assert [operation.outcome for operation in operations] == outcomes
     assert counts(purgatory) == (0, 0, 0, 0)
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.testing import settle
-from tests.loop.stepped_clock import SteppedClock
 from tests.loop.worlds import World, reports
 
 pytestmark = pytest.mark.asyncio
@@ -175,18 +174,3 @@ async def test_on_the_systems_clock_the_armed_wakeup_holds_no_context(delay: flo
         handle.cancel()
         assert burden() is None
     timer.close()
-
-
-async def test_a_timer_makes_no_cyclic_garbage() -> None:
-    clock = SteppedClock()
-    timer = Timer(clock=clock)
-    await settle()
-    with by_reference_counts_alone():
-        for number in range(2_000):
-            timer.call_later(number * 0.037, int)
-            timer.call_later(60, int).cancel()
-            timer.call_later(0, int)
-            timer.call_later(1, int).reschedule(70)
-        await clock.run(200)
-        assert timer.pending == 0
-        assert gc.collect() == 0

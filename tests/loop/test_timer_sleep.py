@@ -7,7 +7,7 @@ import math
 import pytest
 
 from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
-from purgatory_async.testing import cancel_sweep, settle
+from purgatory_async.testing import settle
 from tests.loop.stepped_clock import SteppedClock
 from tests.loop.worlds import World
 
@@ -58,36 +58,6 @@ async def test_sleepers_wake_in_the_order_of_their_deadlines(world: World) -> No
     await asyncio.gather(*tasks)
 
 
-async def test_a_cancelled_sleeper_leaves_the_timer_at_once(world: World) -> None:
-    timer = world.timer()
-    task = asyncio.create_task(timer.sleep(10))
-    await settle()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (timer.pending, timer.next_deadline) == (0, None)
-
-
-async def test_cancelled_before_its_first_step_a_sleep_leaves_nothing(world: World) -> None:
-    timer = world.timer()
-    task = asyncio.create_task(timer.sleep(10))
-    task.cancel()
-    await settle()
-    assert (task.cancelled(), timer.pending) == (True, 0)
-
-
-async def test_a_sleep_may_be_cancelled_anywhere_and_leaves_nothing(world: World) -> None:
-    timer = world.timer()
-
-    async def scenario() -> None:
-        try:
-            await timer.sleep(0)
-        finally:
-            assert timer.pending == 0
-
-    assert await cancel_sweep(scenario) == 1
-
-
 async def test_a_sleeper_cancelled_in_its_wakeup_turn_is_cancelled(world: World) -> None:
     timer = world.timer()
     task = asyncio.create_task(timer.sleep(1))
@@ -95,14 +65,6 @@ async def test_a_sleeper_cancelled_in_its_wakeup_turn_is_cancelled(world: World)
     timer.call_later(1, task.cancel)
     await world.run(1)
     assert (task.cancelled(), timer.pending) == (True, 0)
-
-
-async def test_a_timeout_around_a_sleep_leaves_nothing(world: World) -> None:
-    timer = world.timer()
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
-            await timer.sleep(10)
-    assert timer.pending == 0
 
 
 async def test_closing_the_timer_wakes_sleepers_with_an_error(world: World) -> None:

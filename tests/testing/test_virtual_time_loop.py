@@ -63,21 +63,6 @@ async def test_a_timeout_expires_at_its_virtual_time() -> None:
 
 
 @virtual
-async def test_wait_for_gives_up_at_its_virtual_time() -> None:
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(asyncio.Event().wait(), timeout=3600)
-    assert now() == 3600
-
-
-@virtual
-async def test_a_task_group_ends_when_its_last_sleeper_has_slept() -> None:
-    async with asyncio.TaskGroup() as group:
-        for hours in (3, 1, 2):
-            group.create_task(asyncio.sleep(hours * 3600))
-    assert now() == 3 * 3600
-
-
-@virtual
 async def test_a_timer_without_a_clock_uses_its_time() -> None:
     timer = Timer()
     begin = perf_counter()

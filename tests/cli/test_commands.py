@@ -1,6 +1,5 @@
 """The command line: refusals in one sentence, help with an example."""
 
-import builtins
 import sys
 
 import pytest
@@ -98,20 +97,8 @@ def test_the_help_names_what_a_command_needs(capsys, command, shown):
 
 
 @pytest.mark.parametrize("missing", ["uvloop", "httptools", "msgspec", "click", "rich", "prometheus_client"])
-def test_a_missing_extra_is_one_sentence_naming_it(capsys, monkeypatch, missing):
-    real_import = builtins.__import__
-
-    def without(name, *rest):
-        if name.partition(".")[0] == missing:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real_import(name, *rest)
-
-    for name in [
-        name for name in sys.modules if name.startswith(("purgatory_async.cli", "purgatory_async.service"))
-    ]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "purgatory_async.metrics", raising=False)
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_a_missing_extra_is_one_sentence_naming_it(capsys, lacking, missing):
+    lacking(missing, "purgatory_async.cli", "purgatory_async.service", "purgatory_async.metrics")
     with pytest.raises(SystemExit) as exit_:
         __main__.main()
     assert exit_.value.code == 2

@@ -1,6 +1,5 @@
 """``purgatory kafka``: starts, stops on a signal, and refuses in one sentence."""
 
-import builtins
 import importlib
 import re
 import signal
@@ -92,18 +91,8 @@ def given(monkeypatch, *options):
 
 
 @pytest.mark.parametrize("missing", ["kio", "crc32c", "uvloop", "click"])
-def test_a_missing_extra_is_one_sentence_naming_it(capsys, monkeypatch, missing):
-    real_import = builtins.__import__
-
-    def without(name, *rest, **named):
-        if name.partition(".")[0] == missing:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real_import(name, *rest, **named)
-
-    for name in list(sys.modules):
-        if name.startswith(("purgatory_async.cli", "purgatory_async.kafka")):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_a_missing_extra_is_one_sentence_naming_it(capsys, lacking, monkeypatch, missing):
+    lacking(missing, "purgatory_async.cli", "purgatory_async.kafka")
     monkeypatch.setattr(sys, "argv", ["purgatory", "kafka", "--port", "0"])
     with pytest.raises(SystemExit) as exit_:
         __main__.main()

@@ -1,6 +1,5 @@
 """The pipeline's commands as a group: found by their modules, loaded late, without the service's packages."""
 
-import builtins
 import json
 import os
 import signal
@@ -111,17 +110,8 @@ def test_the_group_help_needs_neither_service_nor_spark():
     assert loaded & needless == set()
 
 
-def test_without_click_one_sentence_names_the_right_extra(capsys, monkeypatch):
-    real_import = builtins.__import__
-
-    def without(name, *rest, **named):
-        if name == "click":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real_import(name, *rest, **named)
-
-    for name in [name for name in sys.modules if name.startswith("purgatory_async.cli")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_without_click_one_sentence_names_the_right_extra(capsys, lacking, monkeypatch):
+    lacking("click", "purgatory_async.cli")
     monkeypatch.setattr(sys, "argv", ["purgatory", "pipeline", "workload", "--help"])
     with pytest.raises(SystemExit) as exit_:
         __main__.main()

@@ -1,8 +1,5 @@
 """The commands report an error in one sentence with the next step, and never print the token."""
 
-import builtins
-import sys
-
 import httpx
 import pytest
 
@@ -166,18 +163,8 @@ def test_help_names_no_option_for_a_token_and_has_an_example(cli, command):
     assert "--token " not in out
 
 
-def test_without_httpx_a_command_names_what_to_install(capsys, monkeypatch):
-    real_import = builtins.__import__
-
-    def without(name, *rest):
-        if name.partition(".")[0] == "httpx":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real_import(name, *rest)
-
-    for name in list(sys.modules):
-        if name.startswith(("purgatory_async.cli", "purgatory_async.client", "purgatory_async.service")):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_without_httpx_a_command_names_what_to_install(capsys, lacking):
+    lacking("httpx", "purgatory_async.cli", "purgatory_async.client", "purgatory_async.service")
     with pytest.raises(SystemExit) as left:
         __main__.main()
     assert left.value.code == 2

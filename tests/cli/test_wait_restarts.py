@@ -22,7 +22,7 @@ def script(faked, cli, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(outlast.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     monkeypatch.setattr(outlast, "monotonic", lambda: now[0])
-    monkeypatch.setattr(remote, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(remote, "PATIENCE", 0.0)
 
     def run(*answers, timeout="10m", options=()):
         left = iter(answers)

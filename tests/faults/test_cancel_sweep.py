@@ -5,11 +5,9 @@ cancellation and the moment its task notices, and after. Two witnesses wait for 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
-import anyio
 import pytest
 
 from purgatory_async import (
@@ -21,6 +19,7 @@ from purgatory_async import (
     Timer,
 )
 from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
+from tests.cancelling import Way, by_task_cancel, each_way
 
 NO_ANSWER = "cancelled, or still waiting"
 
@@ -205,62 +204,12 @@ def right_answer(subject: Subject, outcome: Outcome) -> object:
     return WAIT_ENDS[outcome]
 
 
-# The ways in which tasks are cancelled in practice. Each takes a coroutine that waits, and cancels it.
-
-
-async def by_task_cancel(coroutine: Coroutine[Any, Any, object]) -> None:
-    task = asyncio.create_task(coroutine)
-    await settle()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-async def by_cancelling_twice(coroutine: Coroutine[Any, Any, object]) -> None:
-    task = asyncio.create_task(coroutine)
-    await settle()
-    task.cancel()
-    asyncio.get_running_loop().call_soon(task.cancel)
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-async def by_asyncio_timeout(coroutine: Coroutine[Any, Any, object]) -> None:
-    with pytest.raises(TimeoutError):  # noqa: PT012 - the timeout is what raises
-        async with asyncio.timeout(None) as limit:
-            asyncio.get_running_loop().call_soon(limit.reschedule, 0)
-            await coroutine
-
-
-async def by_task_group(coroutine: Coroutine[Any, Any, object]) -> None:
-    async def fail() -> None:
-        await settle()
-        raise LookupError
-
-    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the group is what raises
-        async with asyncio.TaskGroup() as group:
-            group.create_task(coroutine)
-            group.create_task(fail())
-    assert [type(failure) for failure in caught.value.exceptions] == [LookupError]
-
-
-async def by_anyio_cancel_scope(coroutine: Coroutine[Any, Any, object]) -> None:
-    with anyio.CancelScope() as scope:
-        asyncio.get_running_loop().call_soon(scope.cancel)
-        await coroutine
-    assert scope.cancelled_caught
-
-
-WAYS = (by_task_cancel, by_cancelling_twice, by_asyncio_timeout, by_task_group, by_anyio_cancel_scope)
-Way = Callable[[Coroutine[Any, Any, object]], Coroutine[Any, Any, None]]
-
 each_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.__name__)
 # Where it is no harm that one ends by itself.
 each_subject_and_a_short_one = pytest.mark.parametrize(
     "subject", [*SUBJECTS, wait_for_a_turn], ids=lambda subject: subject.__name__
 )
 each_event = pytest.mark.parametrize("event", ENDS)
-each_way = pytest.mark.parametrize("cancel", WAYS, ids=lambda way: way.__name__)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ import pytest
 from purgatory_async import Timer
 from purgatory_async.journal import Journal, JournalError, Sync, read_journal, segments
 from purgatory_async.testing import ManualClock
+from tests.forks import in_child
 from tests.journal.desk import Desk, live_bytes, until
 from tests.processes import python
 
@@ -143,20 +144,6 @@ def test_a_journal_in_which_nothing_happened_leaves_no_segment(tmp_path):
 # Forks.
 
 
-def in_child(act):
-    """Run it in a forked process, which must end with 0."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            act()
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-
-
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_writes_nothing_and_closes_nothing(tmp_path):
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
@@ -172,7 +159,7 @@ def test_a_forked_child_writes_nothing_and_closes_nothing(tmp_path):
             desk.journal.close()
             assert live_bytes(tmp_path) == before
 
-        in_child(act)
+        assert in_child(act) == "None"
         desk.signal("parent's again")
         with pytest.raises(JournalError, match="another process"):
             open_journal(tmp_path)

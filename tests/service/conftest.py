@@ -16,6 +16,7 @@ from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests import exchange
 from tests.processes import Served
 from tests.service.access.tokens_file import Tenants
 from tests.service.wire import Wired
@@ -27,54 +28,16 @@ BYTES = re.compile(r"""(?<=[a-z,] )b['"]""")
 REQUEST_ID = ("x-request-id", "of-the-test")
 
 
-class Exchange:
-    """One request under way, and its answer once there is one."""
+class Exchange(exchange.Exchange):
+    """A request to the application, under way from the start."""
 
     def __init__(self, app, scope, body, *, more=False):
-        self._inbox = asyncio.Queue()
-        self._sent = []
-        for number, piece in enumerate(body, 1):
-            follows = more or number < len(body)
-            self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": follows})
-        self.task = asyncio.get_running_loop().create_task(app(scope, self._inbox.get, self._send))
-
-    async def _send(self, message):
-        self._sent.append(message)
-
-    def give(self, piece):
-        """Send the last piece of a body of which more was to come."""
-        self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": False})
-
-    def hang_up(self):
-        self._inbox.put_nowait({"type": "http.disconnect"})
+        super().__init__(*body, more=more)
+        self.task = asyncio.get_running_loop().create_task(app(scope, self.receive, self.send))
 
     @property
     def unread(self):
-        return self._inbox.qsize()
-
-    @property
-    def started(self):
-        return bool(self._sent)
-
-    @property
-    def answered(self):
-        return bool(self._sent) and not self._sent[-1].get("more_body", False)
-
-    @property
-    def status(self):
-        return self._sent[0]["status"]
-
-    @property
-    def headers(self):
-        return {name.decode(): value.decode() for name, value in self._sent[0]["headers"]}
-
-    @property
-    def body(self):
-        return b"".join(message.get("body", b"") for message in self._sent[1:])
-
-    @property
-    def json(self):
-        return json.loads(self.body)
+        return self.inbox.qsize()
 
     @property
     def slug(self):

@@ -1,13 +1,13 @@
-"""A request that speaks ASGI to a poll without a server or a socket."""
+"""A request that speaks ASGI to a poll."""
 
 import asyncio
-import json
 
 from purgatory_async.web import asgi_poll
+from tests import exchange
 
 
-class Exchange:
-    """One request under way, and its answer once there is one.
+class Exchange(exchange.Exchange):
+    """A poll under way, and its answer once there is one.
 
     Args:
         wait: What it waits for, and its arguments.
@@ -18,9 +18,7 @@ class Exchange:
     """
 
     def __init__(self, *wait, query="", headers=(), http_version="1.1", **terms):
-        self.inbox = asyncio.Queue()
-        self.inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})
-        self.sent = []
+        super().__init__(b"")
         scope = {
             "type": "http",
             "http_version": http_version,
@@ -33,38 +31,3 @@ class Exchange:
     def start(self):
         self.task = asyncio.get_running_loop().create_task(self.running)
         return self
-
-    async def receive(self):
-        message = await self.inbox.get()
-        if isinstance(message, BaseException):
-            raise message
-        return message
-
-    async def send(self, message):
-        self.sent.append(message)
-
-    def hang_up(self):
-        self.inbox.put_nowait({"type": "http.disconnect"})
-
-    @property
-    def answered(self):
-        return len(self.sent) == 2
-
-    @property
-    def status(self):
-        assert self.answered, f"sent: {self.sent}"
-        assert [message["type"] for message in self.sent] == ["http.response.start", "http.response.body"]
-        return self.sent[0]["status"]
-
-    @property
-    def headers(self):
-        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
-
-    @property
-    def body(self):
-        return self.sent[1]["body"]
-
-    @property
-    def json(self):
-        assert self.headers["content-type"] == "application/json"
-        return json.loads(self.body)

@@ -4,13 +4,13 @@ import asyncio
 from collections import deque
 from functools import partial
 
-import anyio
 import pytest
 
 from purgatory_async import Purgatory, Timer
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
 from purgatory_async.web import asgi_poll
+from tests.cancelling import each_way
 from tests.web.exchange import Exchange
 from tests.web.turns import after_passes, end_of, passes
 
@@ -118,44 +118,7 @@ async def test_an_item_is_delivered_or_kept_whenever_the_client_leaves(purgatory
 # Cancellations that are not ours.
 
 
-async def by_task_cancel(coroutine):
-    task = asyncio.create_task(coroutine)
-    await settle()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await end_of(task)
-
-
-async def by_asyncio_timeout(coroutine):
-    with pytest.raises(TimeoutError):  # noqa: PT012 - the timeout is what raises
-        async with asyncio.timeout(None) as limit:
-            asyncio.get_running_loop().call_soon(limit.reschedule, 0)
-            await coroutine
-
-
-async def by_task_group(coroutine):
-    async def fail():
-        await settle()
-        raise LookupError
-
-    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the group is what raises
-        async with asyncio.TaskGroup() as group:
-            group.create_task(coroutine)
-            group.create_task(fail())
-    assert [type(failure) for failure in caught.value.exceptions] == [LookupError]
-
-
-async def by_anyio_cancel_scope(coroutine):
-    with anyio.CancelScope() as scope:
-        asyncio.get_running_loop().call_soon(scope.cancel)
-        await coroutine
-    assert scope.cancelled_caught
-
-
-WAYS = (by_task_cancel, by_asyncio_timeout, by_task_group, by_anyio_cancel_scope)
-
-
-@pytest.mark.parametrize("cancel", WAYS, ids=lambda way: way.__name__)
+@each_way
 async def test_a_cancellation_from_outside_withdraws_the_wait(purgatory, cancel):
     exchange = Exchange(purgatory.wait, "k")
     await cancel(exchange.running)

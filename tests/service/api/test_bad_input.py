@@ -322,8 +322,8 @@ async def test_an_idempotency_key_that_is_none_is_refused(client, key):
 async def test_a_client_leaving_during_its_body_leaves_nothing(client):
     before = unchanged(client)
     exchange = client.start("POST", SUBMIT, [b'{"keys": ', b""], [JSON])
-    exchange._inbox.get_nowait(), exchange._inbox.get_nowait()
-    exchange._inbox.put_nowait({"type": "http.request", "body": b'{"keys"', "more_body": True})
+    exchange.inbox.get_nowait(), exchange.inbox.get_nowait()
+    exchange.inbox.put_nowait({"type": "http.request", "body": b'{"keys"', "more_body": True})
     exchange.hang_up()
     await settle()
     assert exchange.task.done()

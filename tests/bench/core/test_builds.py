@@ -1,8 +1,5 @@
 """What is compared between the builds, and what is read from callgrind."""
 
-import subprocess
-import sys
-
 import pytest
 
 from bench.core.build_probe import SCENES
@@ -10,27 +7,12 @@ from bench.core.sections import builds, cost
 from bench.core.sections.builds import SUBJECTS
 from bench.core.workload import GatedOperation, Workload
 from bench.measure import instructions
-from bench.measure.instructions import per_operation, total_of
 from bench.measure.line import Verdict
 from bench.measure.loops import run_on
-from tests.source_tree import ROOT
 
 
 class FewSettings:
     operations, rounds, heavy_rounds, loops, seed = 10, 1, 1, ("asyncio",), 1
-
-
-def test_the_last_total_of_a_callgrind_file_is_read():
-    assert total_of("events: Ir\nfn=(1) main\n3 17\n\ntotals: 611559184\n") == 611_559_184
-
-
-def test_a_callgrind_file_without_a_total_is_refused():
-    with pytest.raises(ValueError, match="totals"):
-        total_of("events: Ir\n")
-
-
-def test_startup_does_not_count_as_instructions():
-    assert per_operation(short=1_000_000 + 2_000 * 75, long=1_000_000 + 4_000 * 75, operations=2_000) == 75
 
 
 def test_the_floor_is_subtracted_from_ours_and_the_peer():
@@ -65,20 +47,3 @@ def test_without_the_compiled_core_only_pure_is_measured(monkeypatch):
 def test_each_scene_completes_all_that_it_starts(scene):
     assert run_on("asyncio", SCENES[scene](Workload.of(20, FewSettings))()) > 0
     GatedOperation.condition_holds = False
-
-
-@pytest.mark.parametrize(("build", "pure"), [("compiled", "0"), ("pure", "1")])
-def test_a_build_selects_its_core_in_the_probe(build, pure):
-    shown = builds._run(build, [sys.executable, "-c", "import os; print(os.environ['PURGATORY_ASYNC_PURE'])"])
-    assert shown.strip() == pure
-
-
-def test_the_probe_prints_a_figure_for_each_scene():
-    finished = subprocess.run(
-        [sys.executable, "-m", builds.PROBE, "asyncio", "20", "1", "one key", "timer, same"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert set(builds.json.loads(finished.stdout)) == {"one key", "timer, same"}

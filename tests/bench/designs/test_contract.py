@@ -103,10 +103,6 @@ def test_a_check_completes_those_that_hold_oldest_first(world):
     assert world.purgatory.check("k") == 0
 
 
-def test_an_unknown_key_has_no_waiters(world):
-    assert world.purgatory.check("k") == 0
-
-
 def test_what_was_completed_neither_completes_again_nor_expires(world):
     operation = world.watched("a", "k", "l")
     assert operation.force_complete()

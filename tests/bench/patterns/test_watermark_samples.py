@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bench.patterns.watermark_samples import OneKey, advance, begin, begin_on_futures
+from bench.patterns.watermark_samples import OneKey, advance, begin
 from purgatory_async.patterns import Watermark
 
 pytestmark = pytest.mark.asyncio
@@ -22,13 +22,6 @@ async def test_an_advance_releases_only_the_values_it_reaches(make):
 
 
 @SIDES
-async def test_a_value_that_has_been_reached_is_not_waited_for(make):
-    async with make() as mark:
-        mark.advance(7)
-        assert await mark.reach(7, 60.0) == 7
-
-
-@SIDES
 @pytest.mark.parametrize("step", [1, 10, 100])
 async def test_a_sample_of_advances_releases_every_waiter(make, step):
     before = asyncio.all_tasks()
@@ -41,10 +34,6 @@ async def test_a_sample_of_beginnings_releases_every_waiter(make):
     before = asyncio.all_tasks()
     assert await begin(make, waiters=100, seed=1)() > 0
     assert asyncio.all_tasks() == before
-
-
-async def test_the_floor_is_a_figure():
-    assert await begin_on_futures(waiters=100)() > 0
 
 
 class LetsNobodyGo(Watermark):

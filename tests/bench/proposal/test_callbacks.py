@@ -5,10 +5,8 @@ import asyncio
 import pytest
 
 from bench.designs import DESIGNS
-from bench.proposal.callbacks import KEYS, callback_contestant, own_wheel_size
+from bench.proposal.callbacks import KEYS, callback_contestant
 from bench.proposal.contestant import Tally
-from bench.proposal.point import HARNESS
-from bench.proposal.waits import WAITS
 from tests.bench.proposal.made import point
 
 
@@ -45,30 +43,3 @@ def test_an_expired_request_is_counted_with_its_lateness(name):
         assert tally.lateness_ns[0] >= -1e6 * (DESIGNS[name].traits.early_ms + 0.5)
 
     asyncio.run(main())
-
-
-def test_who_has_a_wheel_is_known_with_its_own_size():
-    sizes = {name: own_wheel_size(name) for name in (HARNESS, *DESIGNS, *WAITS)}
-    assert {name: size for name, size in sizes.items() if size} == {
-        "purgatory_async": 256,
-        "purging_wheel": 20,
-        "weak_watchers": 20,
-    }
-
-
-@pytest.mark.parametrize(("asked", "given"), [(0, 20), (64, 64)])
-def test_the_design_gets_the_named_wheel_or_its_own(monkeypatch, asked, given):
-    sizes = []
-
-    class Recorded(DESIGNS["purging_wheel"]):
-        def __init__(self, clock, wheel_size=20):
-            sizes.append(wheel_size)
-            super().__init__(clock, wheel_size)
-
-    monkeypatch.setitem(DESIGNS, "purging_wheel", Recorded)
-
-    async def main():
-        callback_contestant(point("purging_wheel", wheel_size=asked), Tally()).close()
-
-    asyncio.run(main())
-    assert sizes == [given]

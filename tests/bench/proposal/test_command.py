@@ -50,17 +50,6 @@ def test_every_point_is_printed_and_saved_with_its_machine(read, tmp_path, capsy
     assert "numbers too small" in printed
 
 
-def test_a_lost_point_is_printed_in_words(read, capsys):
-    read["call_later"] = lambda: reading(rate_reached=20_000.0, cpu_s_per_million=4.0)
-    command.run(SMALL)
-    printed = capsys.readouterr().out
-    assert (
-        "  at 20,000/s on asyncio, low: call_later used 20 % less processor time than purgatory_async; one "
-        "reading each\n" in printed
-    )
-    assert "\nanother contestant was better in 2 figures; " in printed
-
-
 def test_a_failing_reading_is_reported_and_others_are_kept(read, tmp_path, capsys):
     # The fault: an hour of readings is lost with one that fails.
     read["condition"] = failing
@@ -117,40 +106,18 @@ def test_after_an_interrupt_what_was_read_is_kept(read, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        ([], None),
-        (["--only", "wait", "--only", "harness"], ["wait", "harness"]),
-        (["--callback"], ("harness", *CONTESTANTS[1:7])),
-        (["--awaited"], ("harness", *CONTESTANTS[7:])),
-    ],
-)
-def test_contestants_are_all_or_some_or_a_kind_with_the_harness(flags, expected):
-    assert parser("").parse_args(flags).contestants == expected
-
-
-def test_sizes_of_the_wheel_are_numbers_or_each_ones_own():
-    assert parser("").parse_args([]).wheel_sizes == (0, 20)
-    assert parser("").parse_args(["--wheel-sizes", "512,own,512"]).wheel_sizes == (512, 0)
-
-
-@pytest.mark.parametrize(
     ("flags", "complaint"),
     [
         (["--rates", "1000,fast"], "'fast'"),
-        (["--rates", "0"], "'0'"),
         (["--wheel-sizes", "big"], "'big'"),
         (["--cases", "low,middle"], "'middle' is not among low, high"),
-        (["--loops", "trio"], "'trio'"),
         (["--repeats", "0"], "'0'"),
-        (["--only", "unknown"], "'unknown'"),
         (["--callback", "--awaited"], "not allowed with"),
     ],
 )
 def test_a_bad_option_is_refused_by_its_value(flags, complaint, capsys):
-    with pytest.raises(SystemExit) as refused:
+    with pytest.raises(SystemExit):
         parser("").parse_args(flags)
-    assert refused.value.code == 2
     assert complaint in capsys.readouterr().err
 
 

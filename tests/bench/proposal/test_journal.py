@@ -44,23 +44,6 @@ def test_what_is_there_already_is_not_touched(tmp_path, capsys):
     assert list((tmp_path / "low").iterdir()) == []
 
 
-def test_a_journal_that_cannot_be_kept_is_refused_in_a_sentence(tmp_path, capsys):
-    (tmp_path / "file").touch()
-    assert journal.main([str(tmp_path / "file"), *SMALL]) == 2
-    [sentence] = capsys.readouterr().err.splitlines()
-    assert "cannot keep a journal in" in sentence
-
-
-@pytest.mark.parametrize("option", ["--rate", "--requests"])
-@pytest.mark.parametrize("number", ["0", "-5", "many"])
-def test_a_number_below_one_is_refused_before_anything_is_made(option, number, tmp_path, capsys):
-    with pytest.raises(SystemExit) as refused:
-        journal.main([str(tmp_path / "new"), option, number])
-    assert refused.value.code == 2
-    assert f"must be a whole number of at least 1, got '{number}'" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
-
-
 def test_a_failing_report_is_reported_and_ends_the_run(tmp_path, monkeypatch):
     # The fault: a failed report counts as a report.
     monkeypatch.setattr(journal, "find_spec", lambda _: "somewhere")

@@ -17,27 +17,6 @@ def sentences(ours, theirs, *, name="call_later", **changes):
     return [str(loss) for loss in losses(readings)]
 
 
-def test_higher_processor_time_is_reported_with_its_case():
-    [sentence] = sentences(
-        [{"cpu_s_per_million": 5.0}] * 3,
-        [{"cpu_s_per_million": 4.85}] * 3,
-        rate=80_000,
-        loop="uvloop",
-        case="high",
-    )
-    assert (
-        sentence
-        == "at 80,000/s on uvloop, high: call_later used 3.0 % less processor time than purgatory_async"
-    )
-
-
-def test_a_better_or_level_result_is_not_reported():
-    assert sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 5.0}]) == []
-    assert (
-        sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 7.0, "rate_reached": 9_000.0}]) == []
-    )
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs", "words"),
     [
@@ -81,14 +60,6 @@ def test_a_single_reading_each_is_marked_as_maybe_chance():
     assert sentence.endswith("; one reading each")
 
 
-def test_losses_are_sorted_by_rate():
-    fast = [reading(cpu_s_per_million=0.1)]
-    readings = {}
-    for rate in (FLOOD, 20_000, 80_000):
-        readings |= {point(rate=rate): [reading()], point("call_later", rate=rate): fast}
-    assert [loss.ours.rate for loss in losses(readings)] == [20_000, 80_000, FLOOD]
-
-
 def test_without_the_harness_the_share_is_greater():
     readings = {
         point(): [reading(cpu_s_per_million=5.0)],
@@ -114,25 +85,6 @@ def test_without_the_harness_the_share_is_greater():
 def test_only_like_is_compared_with_like(theirs):
     fast = reading(cpu_s_per_million=0.1)
     assert list(losses({point(): [reading()], theirs: [fast]})) == []
-
-
-def test_the_harness_wins_no_point_of_tasks_either():
-    fast = reading(cpu_s_per_million=0.1)
-    assert list(losses({point("wait"): [reading()], point(HARNESS): [fast]})) == []
-
-
-def test_both_awaited_variants_are_compared_with_every_peer():
-    fast = reading(cpu_s_per_million=0.1)
-    found = losses({point("wait"): [reading()], point("operation"): [reading()], point("anyio"): [fast]})
-    assert [(loss.ours.contestant, loss.theirs.contestant) for loss in found] == [
-        ("wait", "anyio"),
-        ("operation", "anyio"),
-    ]
-
-
-def test_the_flood_is_called_that():
-    [sentence] = sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}], rate=FLOOD)
-    assert sentence.startswith("at the flood on asyncio")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The page is complete, names its source, and can be made again from the readings alone."""
 
 import re
-import sys
 
 import pytest
 
@@ -84,17 +83,6 @@ def test_the_page_shows_machine_date_command_and_limits(made):
     assert "What this does not show" in text
 
 
-def test_the_page_has_a_row_per_point_and_a_line_per_loss(made):
-    text = (made / "page.html").read_text(encoding="utf-8")
-    assert text.count('<th scope="row">') == len(readings())
-    assert "call_later used 20 % less processor time (25 % without the harness) than purgatory_async" in text
-    # The fault: points of both kinds are counted together, and the many of one hide the few of the other.
-    assert (
-        "No contestant used less processor time than the library at 0 of 6 points "
-        "where requests are answered by a callback.</h1>"
-    ) in text
-
-
 def test_the_headline_counts_each_kind_for_itself():
     taken = {
         point(name, rate=rate): [reading(cpu_s_per_million=cpu)]
@@ -118,50 +106,3 @@ def test_the_same_readings_make_the_same_page(made):
     first = (made / "page.html").read_bytes()
     page.main([str(made)])
     assert (made / "page.html").read_bytes() == first
-
-
-def test_a_directory_without_readings_is_refused_in_one_sentence(tmp_path, capsys):
-    assert page.main([str(tmp_path)]) == 2
-    [sentence] = capsys.readouterr().err.splitlines()
-    assert "make one with: python -m bench.proposal --out" in sentence
-
-
-def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path, monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "bench.proposal.plots")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [_Without("matplotlib"), *sys.meta_path])
-    with pytest.raises(SystemExit) as refused:
-        page.main([str(tmp_path)])
-    assert refused.value.code == 2
-    assert (
-        capsys.readouterr().err == 'matplotlib is not installed; run: pip install "purgatory-async[spark]"\n'
-    )
-
-
-class _Without:
-    """A finder that reports one package as missing."""
-
-    def __init__(self, name):
-        self._name = name
-
-    def find_spec(self, name, path=None, target=None):
-        if name == self._name:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def test_linear_scales_go_from_zero_to_above_the_highest_line():
-    # The fault: the first panel sets the scale of all, and a higher line of the second is cut off.
-    grown = {each: [reading(cpu_s_per_million=50.0 if each.case == "high" else 1.0)] for each in readings()}
-    seen = []
-    save_figure = plots.Figure.savefig
-
-    def remember(figure, *arguments, **keywords):
-        seen.append([axes.get_ylim() for axes in figure.axes])
-
-    plots.Figure.savefig = remember
-    try:
-        plots._drawn(FEW[1], "callback", "default", grown, plots.Path("nowhere"))
-    finally:
-        plots.Figure.savefig = save_figure
-    assert all(low == 0 and high > 50 for low, high in seen[0])

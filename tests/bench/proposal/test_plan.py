@@ -1,7 +1,6 @@
 """Which points are run: every contestant in each round, in a new order; a saturated one only in the flood."""
 
 from bench.proposal.plan import OWN, Plan
-from bench.proposal.point import FLOOD
 from tests.bench.proposal.made import reading
 
 
@@ -33,16 +32,6 @@ def run(made, reach=lambda point: point.rate):
     return rounds
 
 
-def test_rates_ascend_with_the_flood_last():
-    rounds = run(plan())
-    assert [{point.rate for point in points} for points in rounds] == [
-        *[{10_000}] * 3,
-        *[{20_000}] * 3,
-        *[{FLOOD}] * 3,
-    ]
-    assert all(len(points) == len(set(points)) == 4 for points in rounds)
-
-
 def test_repeats_are_interleaved_in_a_seeded_order():
     # The fault: the three readings of a point next to each other, so that a bad minute is one contestant's.
     made = plan(contestants=tuple(f"some-{number}" for number in range(12)), repeats=4)
@@ -51,20 +40,6 @@ def test_repeats_are_interleaved_in_a_seeded_order():
     assert len({frozenset(points) for points in rounds[:4]}) == 1
     assert rounds == run(made)
     assert rounds != run(plan(contestants=made.contestants, repeats=4, seed=2))
-
-
-def test_every_case_loop_and_collector_is_combined():
-    made = plan(cases=("low", "high"), loops=("asyncio", "uvloop"), collectors=("default", "recipe"))
-    [first, *_] = run(made)
-    assert len(first) == 2 * 2 * 2 * 4
-    assert {(p.case, p.loop, p.collector) for p in first} == {
-        (case, loop, gc) for case in made.cases for loop in made.loops for gc in made.collectors
-    }
-
-
-def test_requests_follow_the_longest_time_up_to_the_maximum():
-    requests = {points[0].rate: points[0].requests for points in run(plan())}
-    assert requests == {10_000: 100_000, 20_000: 150_000, FLOOD: 150_000}
 
 
 def test_a_saturated_contestant_skips_higher_rates():
@@ -78,17 +53,6 @@ def test_one_bad_reading_is_no_saturation():
     bad = iter([True])
     rounds = run(plan(), lambda point: 100 if next(bad, False) else point.rate)
     assert all(len(points) == 4 for points in rounds)
-
-
-def test_saturation_is_kept_per_case_loop_and_size():
-    made = plan(cases=("low", "high"), contestants=("purgatory_async",), wheel_sizes=(OWN, 20))
-    rounds = run(made, lambda p: 1 if (p.case, p.wheel_size) == ("high", 20) else p.rate)
-    assert {(p.case, p.wheel_size) for p in rounds[3]} == {("low", OWN), ("low", 20), ("high", OWN)}
-
-
-def test_who_failed_at_a_rate_is_not_offered_more():
-    rounds = run(plan(), lambda point: None if point.contestant == "wait" else point.rate)
-    assert all(point.contestant != "wait" for point in rounds[3])
 
 
 def test_sizes_apply_to_wheels_and_each_point_runs_once():
@@ -106,17 +70,3 @@ def test_sizes_apply_to_wheels_and_each_point_runs_once():
         ("wait", OWN),
     }
     assert len(first) == 6
-
-
-def test_the_library_alone_runs_as_both_builds():
-    made = plan(wheel_sizes=(OWN, 20), pure=(False, True))
-    [first, *_] = run(made)
-    assert sorted(point.name for point in first) == [
-        "call_later",
-        "harness",
-        "purgatory_async",
-        "purgatory_async, pure",
-        "purgatory_async/20",
-        "wait",
-        "wait, pure",
-    ]

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bench.proposal.point import FLOOD, HARNESS
-from bench.proposal.results import heading, line, middle, net_cpu, range_of
+from bench.proposal.results import heading, line, net_cpu
 from tests.bench.proposal.made import MACHINE, measured, point, reading
 
 pytest.importorskip("pyarrow", reason="the files need the extra spark")
@@ -18,17 +18,6 @@ from bench.proposal.files import load, save
 
 def cpu(*seconds):
     return [reading(cpu_s_per_million=each, round_number=number) for number, each in enumerate(seconds, 1)]
-
-
-def test_a_range_is_minimum_median_and_maximum():
-    # The fault: a mean, which one bad reading moves.
-    assert range_of(cpu(9.0, 2.0, 3.0), lambda one: one.cpu_s_per_million) == (2.0, 3.0, 9.0)
-
-
-def test_a_contestant_that_never_expires_has_no_lateness():
-    none, some = reading(lateness_ms_p99=None), reading(lateness_ms_p99=4.0)
-    assert middle([none, none], "lateness_ms_p99") is None
-    assert middle([none, some], "lateness_ms_p99") == 4.0
 
 
 def test_net_uses_the_harness_of_the_same_round_and_load():
@@ -51,10 +40,6 @@ def test_net_leaves_out_a_round_in_which_one_of_the_two_failed(missing):
     assert net_cpu({point(): ours, point(HARNESS): alone}, point()) == (9.0, 19.0, 29.0)
 
 
-def test_there_is_no_net_when_the_harness_always_failed():
-    assert net_cpu({point(): cpu(10.0), point(HARNESS): cpu(1.0, 2.0)[1:]}, point()) is None
-
-
 def test_a_line_has_gross_and_net_under_the_heading():
     readings = {point(): cpu(4.0, 5.0, 7.0), point(HARNESS): cpu(1.0, 1.5, 1.0)}
     ours = line(readings, point())
@@ -62,12 +47,6 @@ def test_a_line_has_gross_and_net_under_the_heading():
     assert len(ours) == len(heading())
     assert ours[: heading().index("timed out")].split()[-1] == "3.50"
     assert "8.0%" in ours
-
-
-def test_a_line_names_the_size_of_a_wheel_and_the_flood():
-    flooded = point(rate=FLOOD, wheel_size=20)
-    assert line({flooded: [reading()]}, flooded).split()[0] == "purgatory_async/20"
-    assert " flood " in line({flooded: [reading()]}, flooded)
 
 
 def test_both_files_restore_every_reading_in_order(tmp_path):
@@ -85,13 +64,6 @@ def test_both_files_restore_every_reading_in_order(tmp_path):
     assert document["failed"] == ["anyio fell asleep"]
     assert [row["cpu_s_per_million"] for row in document["readings"]] == [1.0, 2.0, 5.0, 3.0]
     assert document["readings"][0] == {**dataclasses.asdict(point()), **dataclasses.asdict(cpu(1.0)[0])}
-
-
-def test_a_directory_without_readings_is_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"readings\.parquet; make one with: python -m bench\.proposal --out"
-    ):
-        load(tmp_path)
 
 
 def test_readings_from_before_there_were_two_builds_load(tmp_path):

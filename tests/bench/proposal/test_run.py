@@ -9,30 +9,9 @@ import dataclasses
 import json
 import sys
 
-from bench.designs import DESIGNS
 from bench.proposal import run
 from bench.proposal.contestant import Tally
-from bench.proposal.point import HARNESS
-from bench.proposal.waits import WAITS
 from tests.bench.proposal.made import point
-
-
-def test_the_harness_takes_and_ends_every_request_and_keeps_none():
-    tally = Tally()
-    harness = run._contestant(point(HARNESS), tally)
-    assert len(harness.submit(0)) == 100
-    assert (tally.submitted, tally.ended, tally.lateness_ns) == (1, 1, [])
-    harness.answer(b"")
-    assert (tally.ended, harness.entries) == (1, 0)
-    harness.close()
-
-
-@pytest.mark.parametrize("name", [*DESIGNS, *WAITS])
-def test_every_name_is_a_contestant(name):
-    async def main():
-        run._contestant(point(name), Tally()).close()
-
-    asyncio.run(main())
 
 
 def test_the_load_depends_only_on_the_seed():

@@ -3,7 +3,7 @@
 from bench.designs.ours import OurPurgatory
 from bench.measure.collector import Collector
 from bench.measure.line import Verdict
-from bench.scaling.growth import COMPARED, HEADING, Growth, followed
+from bench.scaling.growth import COMPARED, Growth, followed
 from bench.scaling.settings import FLAT
 
 
@@ -24,13 +24,6 @@ def test_flat_is_about_ours_alone_and_what_grows_is_explained():
     assert str(growth(FLAT)).endswith("  flat")
     assert str(growth(FLAT + 0.01)).endswith("  grows: it is far away")
     assert growth(9.0).verdict is Verdict.SHOWN
-
-
-def test_the_columns_stand_under_their_headings():
-    printed = str(growth(1.0))
-    for design in COMPARED:
-        end = HEADING.index(f"{design.name}, ns") + len(f"{design.name}, ns")
-        assert printed[:end].endswith(" x1.00" if design is OurPurgatory else " x9.00")
 
 
 def test_sizes_alternate_and_compare_within_one_round():

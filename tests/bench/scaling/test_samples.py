@@ -38,68 +38,38 @@ def watched(monkeypatch, design):
     return Seen, seen
 
 
-def scene(design, *, standing=20, operations=600, keys=None):
-    keys = [(f"order-{number}",) for number in range(standing)] if keys is None else keys
-    return Scene(design, keys, operations, 1)
+KEYS = [(f"order-{number}",) for number in range(20)]
 
 
-@pytest.mark.parametrize("design", ALL, ids=lambda design: design.name)
-def test_churn_replaces_each_completed_operation(monkeypatch, design):
+def taken(monkeypatch, design, sample, *arguments, keys=KEYS, operations=600):
+    """What a sample did, which is a figure, and closed what it had made."""
     seen_design, seen = watched(monkeypatch, design)
-    assert asyncio.run(churn(scene(seen_design))()) > 0
-    assert len(seen["watched"]) == 20 + 600
+    assert asyncio.run(sample(Scene(seen_design, keys, operations, 1), *arguments)()) > 0
     assert seen["closed"] == 1
-    assert sorted(seen["left"]) == sorted(scene(design).keys)
+    return seen
 
 
 @pytest.mark.parametrize("design", ALL, ids=lambda design: design.name)
-def test_batches_complete_all_new_operations(monkeypatch, design):
-    seen_design, seen = watched(monkeypatch, design)
-    assert asyncio.run(batches(scene(seen_design, operations=1_100), (1, 86_400_000))()) > 0
+def test_a_sample_completes_what_it_adds_and_keeps_the_rest(monkeypatch, design):
+    seen = taken(monkeypatch, design, churn)
+    assert (len(seen["watched"]), sorted(seen["left"])) == (20 + 600, sorted(KEYS))
+    seen = taken(monkeypatch, design, batches, (1, 86_400_000), operations=1_100)
     new = seen["watched"][20:]
-    assert len(new) == 1_100
+    assert (len(new), len(seen["left"]), type(new[0]).expired) == (1_100, 20, 0)
     assert {operation.timeout_ms for operation in new} == {1, 86_400_000}
     assert all(operation.ended for operation in new)
-    assert (len(seen["left"]), seen["closed"], type(new[0]).expired) == (20, 1, 0)
 
 
 @pytest.mark.parametrize("design", COMPARED, ids=lambda design: design.name)
 def test_expire_waits_for_exactly_the_new_operations(monkeypatch, design):
     monkeypatch.setattr(samples, "FIRST_MS", 2)
     monkeypatch.setattr(samples, "SPREAD_MS", 3)
-    seen_design, seen = watched(monkeypatch, design)
-    assert asyncio.run(expire(scene(seen_design, operations=50))()) > 0
-    assert type(seen["watched"][-1]).expired == 50
-    assert (len(seen["left"]), seen["closed"]) == (20, 1)
+    seen = taken(monkeypatch, design, expire, operations=50)
+    assert (type(seen["watched"][-1]).expired, len(seen["left"])) == (50, 20)
 
 
 @pytest.mark.parametrize("design", ALL, ids=lambda design: design.name)
 @pytest.mark.parametrize(("watchers", "passes"), [(1, 30), (10, 3), (100, 1)])
 def test_complete_all_repeats_until_it_makes_up_the_number(monkeypatch, design, watchers, passes):
-    seen_design, seen = watched(monkeypatch, design)
-    keys = [("order",)] * watchers
-    assert asyncio.run(complete_all(scene(seen_design, keys=keys, operations=30))()) > 0
-    assert len(seen["watched"]) == watchers * passes
-    assert (seen["left"], seen["closed"]) == ([], 1)
-
-
-def test_what_stands_there_is_the_same_for_every_design(monkeypatch):
-    def timeouts(design):
-        _, _, standing = asyncio.run(made(design))
-        return [operation.timeout_ms for operation in standing]
-
-    async def made(design):
-        purgatory, *rest = scene(design).made()
-        purgatory.close()
-        return purgatory, *rest
-
-    assert len({tuple(timeouts(design)) for design in ALL}) == 1
-
-
-def test_the_floor_keeps_operations_and_lets_them_go():
-    floor = Floor(None)
-    first, second = Floor.operation(1), Floor.operation(1)
-    floor.watch(first, ("a",))
-    floor.watch(second, ("b",))
-    assert (floor.pending, first.force_complete(), first.force_complete()) == (2, True, False)
-    assert (floor.pending, floor.kept) == (1, 1)
+    seen = taken(monkeypatch, design, complete_all, keys=[("order",)] * watchers, operations=30)
+    assert (len(seen["watched"]), seen["left"]) == (watchers * passes, [])

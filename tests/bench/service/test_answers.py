@@ -24,22 +24,12 @@ def test_pipelined_answers_are_separated():
     )
 
 
-def test_an_answer_that_comes_byte_by_byte_is_one_answer():
-    assert taken(*(FULL[place : place + 1] for place in range(len(FULL)))) == ([Answer(200, b"done")], b"")
-
-
 # A 304 may declare a length but has no body: waiting for one would never end.
 def test_an_answer_without_a_body_ignores_its_length():
     assert taken(BARE.replace(b"x: y", b"content-length: 9") + FULL)[0] == [
         Answer(304, b""),
         Answer(200, b"done"),
     ]
-
-
-def test_a_length_in_the_body_is_no_length():
-    body = b"\r\ncontent-length: 3\r\n"
-    answer = b"HTTP/1.1 204 No Content\r\n\r\n"
-    assert taken(answer + body) == ([Answer(204, b"")], body)
 
 
 def test_the_last_answer_of_a_connection_says_so():

@@ -6,8 +6,7 @@ import pytest
 
 from bench.service.answers import Answer
 from bench.service.channel import Channel
-from bench.service.crowd import PER_ADDRESS, Crowd, Poll, source_address
-from bench.service.dialects import DIALECTS, request
+from bench.service.crowd import Crowd, Poll
 from bench.service.holding import Release, release_of
 from bench.service.latencies import Latencies
 from bench.service.sections.slow_clients import answered_rightly
@@ -85,33 +84,6 @@ async def test_a_channel_answers_in_order_and_fails_the_rest():
         await answers[2]
 
 
-async def test_a_slow_client_sends_its_rest_a_byte_at_a_time():
-    begin, rest = KINDS["body"]
-    client = SlowClient(begin, rest)
-    wire = Wire(client)
-    assert wire.written == begin
-    client.send_a_byte()
-    client.send_a_byte()
-    assert wire.written == begin + rest[:2]
-    wire.closing = True
-    client.send_a_byte()
-    assert wire.written == begin + rest[:2]
-    client.connection_lost(None)
-    lasted_s = client.lasted_s
-    client.connection_lost(None)
-    assert client.lasted_s == lasted_s is not None
-
-
-# A request that is whole would be answered, and the client would not be slow.
-async def test_no_slow_client_ever_begins_with_a_whole_request():
-    assert KINDS["silent"] == (b"", b"")
-    assert b"\r\n\r\n" not in b"".join(KINDS["head"])
-    begin, rest = KINDS["body"]
-    head, _, body = begin.partition(b"\r\n\r\n")
-    assert head.endswith(b"Content-Length: %d" % len(body + rest))
-    assert len(rest) > 100
-
-
 @pytest.mark.parametrize(
     ("kind", "received", "right"),
     [
@@ -140,17 +112,3 @@ async def test_only_too_slow_is_right_for_a_client_that_sent_bytes(kind, receive
 )
 async def test_only_an_explicit_503_means_draining(answer, draining):
     assert answered_draining(answer) is draining
-
-
-# One source address has fewer ports than the benchmark has clients; 127.0.0.1 is left to servers.
-async def test_clients_are_spread_over_loopback_addresses():
-    addresses = [source_address(number) for number in range(3 * PER_ADDRESS)]
-    assert set(addresses) == {"127.0.0.2", "127.0.0.3", "127.0.0.4"}
-    assert addresses.count("127.0.0.2") == PER_ADDRESS
-
-
-async def test_a_request_has_its_length_and_its_key():
-    assert request("POST", "/x", b"four").endswith(b"Content-Length: 4\r\n\r\nfour")
-    for dialect in DIALECTS:
-        assert b"/a-key" in dialect.tell("a-key").split(b" ")[1]
-        assert b"a-key" in dialect.poll("a-key").split(b" ")[1]

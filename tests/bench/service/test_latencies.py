@@ -27,10 +27,6 @@ def test_there_is_no_percentile_of_nothing_nor_of_more_than_all(values, share):
         percentile(values, share)
 
 
-def test_latencies_are_milliseconds():
-    assert Latencies.of_ns([3_000_000, 1_000_000, 2_000_000]) == Latencies(2.0, 3.0, 3.0)
-
-
 # A loop that had no processor did not stall; one that did, did, whatever the machine took besides.
 def test_of_a_wait_only_the_time_with_a_processor_is_the_loops():
     waits = Waits.of([(9_000_000, 8_000_000), (5_000_000, 0), (1_000_000, 2_000_000), (1_000_000, 3_000_000)])

@@ -1,6 +1,6 @@
 """What the page at ``/ui/`` asks for: its figures, and a page of the operations that it lists.
 
-Both need the scope ``read``, unlike ``/v1/admin/stats``: who may read every operation may see how they fare.
+Both need the scope ``read``, unlike ``/v1/admin/stats``: a token that may read every operation may see how they fare.
 """
 
 from typing import Final

@@ -9,17 +9,17 @@ from purgatory_async.service.service import Service
 async def hold(
     service: Service, request: Request, watched: Hashable, seconds: float, so: Callable[[], bool]
 ) -> bool:
-    """Hold a request until something is so, or its wait is over and all is applied that was so by then.
+    """Hold a request until the state shows something, or its wait is over and all entries until then are applied.
 
     Args:
         service: Has the state.
         request: The one to hold.
-        watched: As of `HeldRequests.until`: tells when to look.
-        seconds: Of the wait.
-        so: Looks at the state.
+        watched: As of `HeldRequests.until`: when it happens, ``so`` is called.
+        seconds: The length of the wait.
+        so: Whether the state shows it.
 
     Returns:
-        Whether it is so.
+        Whether the state shows it.
 
     Raises:
         Problem: As of `HeldRequests.until`.

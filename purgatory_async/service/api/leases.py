@@ -56,7 +56,7 @@ async def return_lease(service: Service, request: Request) -> Answer:
 
 
 async def extend_lease(service: Service, request: Request) -> Answer:
-    """``POST /v1/leases/{id}/extend``: count the lease again from now on."""
+    """``POST /v1/leases/{id}/extend``: start the lease anew."""
     _check(request)
     lease_id = _lease_id(request)
     body = decoded(await request.body(), _EXTEND, optional=True)
@@ -89,13 +89,13 @@ async def list_leases(service: Service, request: Request) -> Answer:
     now_us, grant = service.state.now_us(), request.grant
 
     def wanted(lease: Lease) -> bool:
-        """Whether it is in the list, behind the cursor."""
+        """Whether a lease is in the list, after the cursor."""
         if queue not in {None, lease.queue} or not grant.sees(lease.owner, lease.queue):
             return False
         return after is None or _place(lease) > after
 
     def show(lease: Lease) -> LeaseView:
-        """Return a lease as it is answered."""
+        """Return a lease as answers show it."""
         left = max(lease.until_us - now_us, 0) / SECOND
         return LeaseView(lease.id, lease.queue, str(lease.item.number), lease.attempts, lease.owner, left)
 

@@ -21,7 +21,7 @@ def check_list(body: bytes, name: str, most: int) -> None:
     """Check the length of a member of a body that is a list. O(length), without making its elements.
 
     Args:
-        body: Any bytes; what is no such JSON passes, and is refused by others.
+        body: Any bytes; other JSON, or none, passes here and is refused elsewhere.
         name: Of the member.
         most: Elements allowed.
 

@@ -33,7 +33,8 @@ from purgatory_async.web.waiting import Wait
 SUBMIT: Final = msgspec.json.Decoder(Submit)
 COMPLETE: Final = msgspec.json.Decoder(Complete)
 _NO_LONGER_HELD: Final = frozenset({Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVERLOADED})
-"""Why a submission may not be held any longer. It was made, and only what has changed nothing is refused."""
+"""Why a submission may no longer be held. It was made, so it is answered: only requests that changed nothing are
+refused."""
 
 
 async def submit_operation(service: Service, request: Request) -> Answer:
@@ -110,7 +111,7 @@ async def list_operations(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     query = request.query("cursor", "key", "limit")
     limit = limit_of(query)
-    # The cursor is a place in the order of submission, so it stays valid when operations end.
+    # The cursor is a position, so it stays valid when operations end.
     after = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
     key = checked_key(keys[0]) if keys else None
@@ -177,7 +178,7 @@ async def _after_wait(service: Service, request: Request, operation: Operation, 
 
 
 def _present(service: Service, operation: Operation) -> Operation:
-    """Return an operation as it is in the present state; closed if it is in none but one that was given up."""
+    """Return an operation as in the present state; as closed if only a state that was given up had it."""
     return service.fold.operations.by_id.get(operation.id, operation)
 
 

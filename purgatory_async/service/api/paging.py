@@ -37,15 +37,15 @@ def limit_of(query: Query) -> int:
 async def first_of(
     found: Iterable[T], count: int, *, place: Callable[[T], Any], wanted: Callable[[T], bool]
 ) -> list[T]:
-    """Return the first elements, as of now, in the order of their places. O(all), in passes of the loop.
+    """Return the first elements, as of now, in order. O(all), in passes of the loop.
 
     Those that end meanwhile stay: without them a full page could look like the last one.
 
     Args:
         found: All elements, in any order.
         count: The most of them.
-        place: Returns what they are ordered by.
-        wanted: Whether an element belongs to the list, and behind the cursor.
+        place: Returns the key by which they are ordered.
+        wanted: Whether an element belongs to the list, after the cursor.
     """
     whole, first = list(found), list[T]()
     for start in range(0, len(whole), STEPS):
@@ -63,7 +63,7 @@ def page_of(
     Args:
         found: The elements from the page's beginning.
         limit: The most of them.
-        show: Returns an element as it is answered.
+        show: Returns an element as answers show it.
         place: Returns the cursor behind an element.
 
     Returns:

@@ -24,7 +24,7 @@ _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The place from which a reader goes on; None for the present history, and for the newest index."""
+    """Where a reader goes on: a history, None for the present one, and an index, None for the newest."""
 
     history: str | None
     index: int | None

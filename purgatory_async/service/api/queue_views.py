@@ -144,7 +144,7 @@ async def redrive_items(service: Service, request: Request) -> Answer:
     body = decoded(await request.body(), _REDRIVE, optional=True)
     await service.state.caught_up()
     dead = service.fold.queues.by_name.get(queue + DEAD)
-    # Not those that die meanwhile: takers that fail at once would keep it going for ever.
+    # Items that die meanwhile stay: takers that fail at once would keep it going for ever.
     left = 0 if dead is None else len(dead.ready)
     left = left if isinstance(body.max, UnsetType) else min(left, body.max)
     total = 0

@@ -1,4 +1,4 @@
-"""What makes a change safe to repeat: its Idempotency-Key, and a digest that tells its request from others.
+"""What makes a change safe to repeat: its Idempotency-Key, and the digest of its request.
 
 Two requests are the same if they have one method, path, query and body: path and query decoded, the query's parameters
 in any order, the body as JSON is read. The order of members and white space do not count, escapes are what they stand
@@ -33,7 +33,7 @@ ONCE: Final = Repeatable()
 
 
 def digest_of(method: str, route: str, parameters: Mapping[str, bytes], query: bytes, body: bytes) -> str:
-    """Return what tells a request from others. O(bytes, and the sorting of its members).
+    """Return the digest of a request. O(bytes, and the sorting of its members).
 
     Args:
         method: HTTP's.

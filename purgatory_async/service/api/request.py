@@ -147,7 +147,7 @@ class Request:
         if key is None:
             return ONCE
         if len(body) > _LARGE_BYTES:
-            await asyncio.sleep(0)  # its digest takes as long as its check: others have a turn between
+            await asyncio.sleep(0)  # its digest takes as long as its check: the loop turns in between
         return Repeatable(key, digest_of(self._method, self._route, self.parameters, self._query, body))
 
     def key(self, name: str = "key") -> str:

@@ -1,4 +1,4 @@
-"""One scrape for all workers of a supervisor: what they share once, what is a worker's own for each of them."""
+"""One scrape for all workers of a supervisor: shared metrics once, a worker's own metrics for each worker."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final

@@ -45,7 +45,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
     held_for = service.shortened(wait.seconds)
     await service.state.caught_up()  # only later signals count, wherever the earlier ones were given
     once = service.wait_once(keys, need, held_for, request.grant)
-    # One that has a timeout ends its hold by itself.
+    # A wait with a timeout ends the held request by itself.
     longest = held_for if once.timeout is None else None
     try:
         if not await service.held_requests.until(end_of(once), longest, request.receive):

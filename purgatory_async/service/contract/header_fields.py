@@ -1,7 +1,7 @@
 """Header fields by name, for all that look them up: access, the request's id, endpoints.
 
 A client repeats its fields, so the connection parses them once and keeps them as `Fields`, whose index all requests
-with the same fields share. Any other ASGI server has a list, which is indexed for each look.
+with the same fields share. Any other ASGI server has a list, which is indexed at each lookup.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -51,7 +51,7 @@ def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def new_id() -> str:
-    """Return a random id, too long to guess, and no option to a command that it is given to."""
+    """Return a random id, too long to guess, which no command takes for an option."""
     while (drawn := secrets.token_urlsafe(ID_BYTES)).startswith("-"):
         pass
     return drawn

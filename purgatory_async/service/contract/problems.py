@@ -13,7 +13,7 @@ from purgatory_async.errors import RefusedError
 from purgatory_async.service.contract.messages import Fault, ProblemDocument
 
 TYPE_PREFIX: Final = "urn:purgatory:problem:"
-# What each budget is of.
+# What each budget bounds.
 _BUDGETS: Final = {
     "max_bytes": "what is kept of operations, signals and items",
     "max_unsent": "answers that clients have not taken",

@@ -143,7 +143,7 @@ class QueueView(Struct):
         takers: Requests held for an item.
         oldest: Seconds since the first item to take was put; null without one.
         bytes: What its items and leases count.
-        lease: How long a lease lasts that does not say, in seconds.
+        lease: How long a lease lasts whose taker did not ask for a length, in seconds.
         max_attempts: How often an item is leased before it is dead; null for no limit.
         max_items: The most items, leased ones included; null for no limit.
         max_bytes: The most bytes that they count; null for no limit.
@@ -175,7 +175,7 @@ class ItemView(Struct):
     """An item in its queue.
 
     Attributes:
-        id: Its own, which it keeps.
+        id: Its id, which it keeps.
         item: Any JSON.
         attempts: How often it was leased.
         put_at: When it was put; null if that is not known.

@@ -20,7 +20,7 @@ class StartRefused(RefusedError):  # noqa: N818 - what happened, as the operator
 
 
 class _File(NamedTuple):
-    """The file of a Unix socket, and what tells it from another process's at the same path."""
+    """The file of a Unix socket, and its identity: another process may put its own at the same path."""
 
     path: Path
     device: int
@@ -52,7 +52,7 @@ class Listeners:
         return ", ".join(map(_url, self.sockets))
 
     def withdraw(self) -> None:
-        """Remove the Unix socket's file, unless another process has replaced it; who is connected stays so."""
+        """Remove the Unix socket's file, unless another process has replaced it; connected clients stay connected."""
         if self._file is not None:
             with suppress(FileNotFoundError):
                 if _File.at(self._file.path) == self._file:
@@ -185,7 +185,7 @@ def _remove_stale(path: Path) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise StartRefused(f"cannot listen on {path}: it is no socket; remove it, or give another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)  # one whose queue is full would block
+        probe.setblocking(False)  # a socket whose queue is full would block
         try:
             probe.connect(os.fspath(path))
         except ConnectionRefusedError:

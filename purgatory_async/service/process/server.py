@@ -187,7 +187,9 @@ class Server:
                 Probe(service.timer, self._manager.every, lambda _: self._manager.alive()).start()
             tasks.start_soon(self._keep_state)
             with anyio.move_on_after(self._settings.store_timeout) as self._starting:
-                await tried(service.state)  # what no waiting can mend is said instead of the address
+                await tried(
+                    service.state
+                )  # an error that does not pass with time is reported instead of the address
                 if service.peers.number is not None:
                     # The other workers serve meanwhile; if the store is away, all say so.
                     await service.loaded.wait()

@@ -58,8 +58,8 @@ class QueueTotals(Struct):
     """All queues together, dead queues included.
 
     Attributes:
-        items: Those that can be taken now.
-        delayed: Those that cannot be taken yet.
+        items: Items that can be taken now.
+        delayed: Items that cannot be taken yet.
         leased: Leased items.
         dead: How many went to a dead queue: since the start, with a store since its log began.
         oldest: Seconds since the oldest ready item was put, without dead queues; null if there is none.

@@ -1,6 +1,6 @@
 """The oldest item that any queue has ready, for each scrape and survey.
 
-A step of the fold spends nothing on it. So each look goes through the queues, some thousand in a pass of the loop.
+A step of the fold spends nothing on it. So each search goes through the queues, some thousand in a pass of the loop.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class OldestItem:
         return max(self._state.now_us() - self._put_us, 0) / SECOND
 
     async def look(self) -> None:
-        """Look for it again. O(queues), in passes."""
+        """Search for it again. O(queues), in passes."""
         queues = list(self._state.fold.queues.by_name.values())
         found = list[int]()
         for start in range(0, len(queues), STEPS):

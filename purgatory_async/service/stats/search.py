@@ -25,7 +25,7 @@ class Found:
 
     Attributes:
         total: How many matches there are, on this page or not.
-        page: Those on the page.
+        page: The matches on the page.
     """
 
     def __init__(self, text: str, first: int, limit: int, prefixes: tuple[str, ...] = ()) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from purgatory_async import OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
-from purgatory_async.cluster.writer import MAX_WAITING
+from purgatory_async.cluster.writer import MAX_WAITING, MAX_WAITING_BYTES
 from purgatory_async.service.access.check import Access
 from purgatory_async.service.access.rates import Rates
 from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
@@ -92,7 +92,11 @@ class Application:
         except LogError as error:
             reply = self._refusal(problems.store_unavailable(str(error)))
         except PurgatoryFull:
-            reply = self._refusal(problems.overloaded("changes that wait for the store", MAX_WAITING))
+            reply = self._refusal(
+                problems.overloaded(
+                    f"changes, or {MAX_WAITING_BYTES} bytes of them, for the store", MAX_WAITING
+                )
+            )
         except Exception as error:  # noqa: BLE001 - the last resort: log the bug, hide it from the client
             self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
             reply = self._refusal(problems.internal())

@@ -171,7 +171,7 @@ def too_large(limit: int) -> Problem:
 
 def overloaded(what: str, limit: int) -> Problem:
     """A limit on what the service holds is reached; retry later."""
-    return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, its limit", limit=limit)
+    return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, its limit; retry later", limit=limit)
 
 
 def over_budget(budget: str, used: int, limit: int) -> Problem:
@@ -218,7 +218,10 @@ def behind(wanted: int, applied: int) -> Problem:
 
 def gap() -> Problem:
     """The request waited while the state was loaded again; look at what it waited for, then wait again."""
-    return Problem(Kind.GAP, "the state was loaded again meanwhile: look at it, then wait again")
+    return Problem(
+        Kind.GAP,
+        "the state was loaded again while the request waited: look at what it waits for, then wait again",
+    )
 
 
 def store_unavailable(reason: str) -> Problem:
@@ -361,7 +364,7 @@ def method_not_allowed(method: str, allowed: Sequence[str]) -> Problem:
     """The path does not take that method."""
     allow = ", ".join(sorted(allowed))
     return Problem(
-        Kind.METHOD_NOT_ALLOWED, f"this path takes {allow}, got {shown(method)}", headers=(("Allow", allow),)
+        Kind.METHOD_NOT_ALLOWED, f"the path takes {allow}, got {shown(method)}", headers=(("Allow", allow),)
     )
 
 
@@ -399,4 +402,7 @@ def headers_too_large(what: str, limit: int) -> Problem:
 
 def internal() -> Problem:
     """The service has a bug; only the log shows it."""
-    return Problem(Kind.INTERNAL, f"the service failed; the request is not at fault ({Kind.INTERNAL.slug})")
+    return Problem(
+        Kind.INTERNAL,
+        "the service failed, not the request; its log has the reason, by this answer's X-Request-Id",
+    )

@@ -52,8 +52,12 @@ def test_a_survey_finds_what_one_look_at_the_end_finds(before, between, index, m
         meanwhile = iter(between)
         for _ in survey.steps():
             apply(fold, next(meanwhile, []))
-        found = survey.found(wanted)
-        assert found is None or found == kept_since(fold.signals, wanted, index, most)
+        found, expected = survey.found(wanted), kept_since(fold.signals, wanted, index, most)
+        if found is None or found == expected:
+            return
+        # A key behind the page has lost signals since its turn: the reader hears of it when it goes on.
+        assert found == expected._replace(gap=False)
+        assert kept_since(fold.signals, wanted, found.signals[-1].view.index, most).gap
 
 
 def test_a_survey_that_lost_what_it_found_says_so():

@@ -343,7 +343,7 @@ class ServerLog:
                 await self._engine.attend(self._tail.hint)
                 backoff.reset()
             except LogUnavailable:
-                pass
+                pass  # reads fail too and report it; until then they poll
             await asyncio.sleep(backoff.next_delay())
 
 

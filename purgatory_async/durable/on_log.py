@@ -335,6 +335,9 @@ class OnLog(Generic[A]):
                 backoff.reset()
             await self._load(epoch, backoff.next_delay())
             check_reach(self.position, oldest)
+            _LOGGER.warning(
+                "the state is loaded again, from position %d of epoch %s", self.position, self.epoch
+            )
 
     async def _load(self, epoch: str, delay: float) -> None:
         """Load the newest checkpoint after a delay; until then nothing is applied or shown.

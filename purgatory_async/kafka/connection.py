@@ -252,6 +252,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fail(self, header: wire.Header) -> None:
         _LOG.exception(
-            "connection closed: request of api %d version %d failed", header.api_key, header.version
+            "connection of %s closed: request of api %d version %d failed",
+            *(self._client.host or "a client", header.api_key, header.version),
         )
         self._transport.abort()

@@ -198,7 +198,9 @@ async def _copy(node: Node, wanted: list[Partition], other: Other, broker: int) 
                 if part.records:
                     partition.append_copies(part.records)
             except ProtocolError as error:
-                _LOG.error("%r: the records from here on are lost: %s", partition, error)
+                _LOG.error(
+                    "%r: the records from offset %d on are lost: %s", partition, partition.log.end, error
+                )
                 continue
             if partition.log.end < part.diverging_epoch.end_offset:
                 left.append(partition)

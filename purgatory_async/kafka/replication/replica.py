@@ -43,6 +43,7 @@ class Replica:
         self._followed: list[Partition] = []
         self._turn = 0
         self._resting: dict[Partition, float] = {}  # until when
+        self._complaints: dict[Partition, str] = {}  # the last one logged, since topics changed
         self._asked: Other | None = None  # while it may hold a fetch
         self._hung_up = False
         self._in_haste = False
@@ -92,7 +93,9 @@ class Replica:
             fetched = await fetch_on(self._node, peer, wanted, max_wait_ms=wait_ms)
         finally:
             self._asked = None
-        self._node.cluster.reachable.add(self._leader)
+        if self._leader not in self._node.cluster.reachable:
+            self._node.cluster.reachable.add(self._leader)
+            _LOG.info("broker %d is within reach", self._leader)
         for partition, part in fetched:
             self._take(partition, part)
 
@@ -114,6 +117,7 @@ class Replica:
         topics = self._node.topics
         if self._version != topics.version:
             self._version = topics.version
+            self._complaints = {}
             self._followed = [
                 partition for topic in topics for partition in topic.partitions if self._follows(partition)
             ]
@@ -152,7 +156,9 @@ class Replica:
                     partition.append_copies(part.records)
                     self._node.cluster.learn(partition, part.records)
             except ProtocolError as error:
-                _LOG.warning("%r does not follow broker %d: %s", partition, self._leader, error)
+                if self._complaints.get(partition) != str(error):
+                    self._complaints[partition] = str(error)
+                    _LOG.warning("%r does not follow broker %d: %s", partition, self._leader, error)
                 self._rest(partition, _FAILED_S)
             partition.learn(part.high_watermark, part.log_start_offset)
 

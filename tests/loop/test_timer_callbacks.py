@@ -124,6 +124,8 @@ def by_sleep(timer: Timer, when: float, calls: list[float]) -> None:
 
 
 TASKS: list[asyncio.Task[None]] = []
+
+
 WAYS = [by_call_at, by_call_later, by_reschedule, by_operation]
 
 

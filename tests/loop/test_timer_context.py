@@ -1,40 +1,32 @@
 """Context variables and references: what a callback sees, and what a timer keeps alive, and until when."""
 
 import asyncio
-import contextlib
 import contextvars
 import functools
-import gc
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.testing import settle
-from tests.loop.worlds import World, reports
+from tests.loop.worlds import World, by_reference_counts_alone, reports
 
 pytestmark = pytest.mark.asyncio
 
+
 user = contextvars.ContextVar("user", default="no user")
+
+
 request = contextvars.ContextVar[object]("request")
+
 
 delays = pytest.mark.parametrize("delay", [0, 1, 70, math.inf], ids=lambda delay: f"after {delay} s")
 
 
 class Burden:
     """Something whose end can be seen."""
-
-
-@contextlib.contextmanager
-def by_reference_counts_alone() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def in_a_request(start: Callable[[], TimerHandle]) -> tuple[TimerHandle, "weakref.ref[object]"]:

@@ -9,21 +9,22 @@ import pytest
 from purgatory_async import Timer
 from purgatory_async.testing import ManualClock, settle
 from tests.loop.stepped_clock import SteppedClock
-from tests.loop.worlds import World, reports
+from tests.loop.test_timer_refusals import each_loop
+from tests.loop.worlds import World, raising, reports
 
 ERRORS = [ValueError, asyncio.CancelledError, StopIteration, GeneratorExit, BaseException]
+
+
 INTERRUPTS = [KeyboardInterrupt, SystemExit]
 
+
 errors = pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+
+
 interrupts = pytest.mark.parametrize("interrupt", INTERRUPTS, ids=lambda interrupt: interrupt.__name__)
+
+
 delays = pytest.mark.parametrize("delay", [0, 1], ids=["zero delay", "a second"])
-
-
-def raising(exception: BaseException) -> Callable[[], None]:
-    def a_callback_that_raises() -> None:
-        raise exception
-
-    return a_callback_that_raises
 
 
 @errors
@@ -39,7 +40,7 @@ async def test_an_exception_goes_to_the_loop_and_the_pass_goes_on(
     await world.run(delay)
     assert (calls, timer.pending) == (["before", "after"], 0)
     assert [context["exception"] for context in reported] == [exception]
-    assert "a_callback_that_raises" in reported[0]["message"]
+    assert "a_function_that_raises" in reported[0]["message"]
 
 
 @pytest.mark.asyncio
@@ -81,7 +82,7 @@ def test_without_a_loop_an_exception_goes_to_the_unraisable_hook(monkeypatch: py
     clock.advance(1)
     assert calls == ["after"]
     assert seen[0][0] is exception
-    assert "a_callback_that_raises" in seen[0][1]
+    assert "a_function_that_raises" in seen[0][1]
 
 
 @interrupts
@@ -160,17 +161,9 @@ async def test_entries_left_by_an_interrupt_can_be_cancelled_or_moved(
     assert (calls, timer.pending) == (["left", "put off"], 0)
 
 
-def asyncio_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.SelectorEventLoop()
-
-
-def uvloop_loop() -> asyncio.AbstractEventLoop:
-    return pytest.importorskip("uvloop").new_event_loop()
-
-
 @interrupts
 @delays
-@pytest.mark.parametrize("make_loop", [asyncio_loop, uvloop_loop])
+@each_loop
 def test_an_interrupt_leaves_the_loop_and_the_next_run_goes_on(
     make_loop: Callable[[], asyncio.AbstractEventLoop], delay: float, interrupt: type[BaseException]
 ) -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async import PurgatoryClosed, Timer
 from purgatory_async.testing import settle
 from tests.loop.stepped_clock import SteppedClock
 from tests.loop.worlds import World
@@ -85,37 +85,6 @@ async def test_a_sleeper_due_before_the_close_returns_normally(world: World) -> 
     timer.call_later(1, timer.close)
     await world.run(1)
     assert (task.done(), task.exception()) == (True, None)
-
-
-async def test_a_closed_or_full_timer_takes_no_sleeper(world: World) -> None:
-    full, closed = world.timer(max_pending=1), world.timer()
-    full.call_later(1, int)
-    closed.close()
-    with pytest.raises(PurgatoryFull, match="max_pending is 1"):
-        await full.sleep(1)
-    with pytest.raises(PurgatoryClosed, match="closed"):
-        await closed.sleep(1)
-    assert (full.pending, closed.pending) == (1, 0)
-
-
-@pytest.mark.parametrize(
-    ("delay", "error"),
-    [
-        (math.nan, ValueError),
-        (-math.inf, ValueError),
-        (1e10, ValueError),
-        (None, TypeError),
-        ("1", TypeError),
-    ],
-    ids=["nan", "minus infinity", "more than a hundred years", "none", "a string"],
-)
-async def test_a_bad_delay_raises_before_anything_is_registered(
-    world: World, delay: object, error: type[Exception]
-) -> None:
-    timer = world.timer()
-    with pytest.raises(error, match="delay must be"):
-        await timer.sleep(delay)
-    assert (timer.pending, timer.next_deadline) == (0, None)
 
 
 async def test_a_herd_of_sleepers_wakes_in_slices_in_order() -> None:

@@ -1,6 +1,9 @@
-"""Two places for a timer to live, with one way to let time pass: on a clock without slices, and on a loop's."""
+"""Two places for a timer to live, with one way to let time pass; what callbacks do there, and what they leave."""
 
 import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from purgatory_async import Timer
@@ -48,3 +51,23 @@ def reports() -> list[dict[str, Any]]:
     contexts: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: contexts.append(context))
     return contexts
+
+
+def raising(exception: BaseException) -> Callable[[], None]:
+    """A plain function that raises."""
+
+    def a_function_that_raises() -> None:
+        raise exception
+
+    return a_function_that_raises
+
+
+@contextmanager
+def by_reference_counts_alone() -> Iterator[None]:
+    """Leave nothing to the collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -215,7 +215,8 @@ async def test_ten_near_simultaneous_starts_make_one_generation():
         assert 9 * 2.5 + 3 <= loop.time() <= 9 * 2.5 + 3.01
 
 
-async def test_an_arrival_compares_few_waiting_members(purgatory, monkeypatch):
+@pytest.mark.parametrize("expect", [["last", "other"], 1_002], ids=["two by name", "their number"])
+async def test_an_arrival_compares_few_waiting_members(expect, purgatory, monkeypatch):
     looks: list[object] = []
     abandoned = DelayedOperation.abandoned.fget
     monkeypatch.setattr(
@@ -224,7 +225,7 @@ async def test_an_arrival_compares_few_waiting_members(purgatory, monkeypatch):
         property(lambda operation: looks.append(operation) or abandoned(operation)),
         raising=False,
     )
-    group = Barrier(purgatory, "group", expect=["last", "other"], timeout=30)
+    group = Barrier(purgatory, "group", expect=expect, timeout=30)
     waiters = await arriving(group, "other", *range(1_000))
     assert len(looks) <= 5 * 1_000
     looks.clear()
@@ -252,3 +253,6 @@ async def test_a_dismissed_member_ends_and_others_wait_on(purgatory):
     assert group.present == ("c",)
     group.expect = {"c"}
     assert (await stays.end()).members == ("c",)
+    await arriving(group, "a")
+    assert group.dismiss("a")
+    assert purgatory.timer.pending == 0, "the last one closes the window"

@@ -15,14 +15,8 @@ from purgatory_async import Purgatory, PurgatoryFull, Timer
 from purgatory_async.patterns import Periodic
 from purgatory_async.patterns.periodic import Missed, Mode
 from purgatory_async.testing import ManualClock, settle
-from tests.loop.worlds import ManualWorld, SteppedWorld, World, reports
-from tests.patterns.work import (
-    TimedWork,
-    each_kind,
-    each_world,
-    pass_time,
-    raising,
-)
+from tests.loop.worlds import ManualWorld, SteppedWorld, World, raising, reports
+from tests.patterns.work import TimedWork, each_kind, each_world, pass_time
 
 each_mode = pytest.mark.parametrize("mode", ["fixed_delay", "fixed_rate"])
 

@@ -9,12 +9,8 @@ import pytest
 from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.patterns import Retrier
 from purgatory_async.testing import ManualClock, settle
-from tests.loop.worlds import SteppedWorld, reports
-from tests.patterns.work import (
-    Attempts,
-    RetrierOnClock,
-    by_reference_counts_alone,
-)
+from tests.loop.worlds import SteppedWorld, by_reference_counts_alone, reports
+from tests.patterns.work import Attempts, RetrierOnClock
 
 pytestmark = pytest.mark.asyncio
 

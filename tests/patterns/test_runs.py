@@ -7,9 +7,9 @@ import weakref
 import pytest
 
 from purgatory_async.testing import settle
-from tests.loop.worlds import ManualWorld, SteppedWorld, reports
+from tests.loop.worlds import ManualWorld, SteppedWorld, by_reference_counts_alone, raising, reports
 from tests.patterns.table import RUNS
-from tests.patterns.work import by_reference_counts_alone, each_kind, raising
+from tests.patterns.work import each_kind
 
 who = contextvars.ContextVar("who", default="unset")
 

@@ -1,9 +1,7 @@
 """Functions for patterns to run, which note when they ran; and the clocks under them."""
 
 import asyncio
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
@@ -13,7 +11,7 @@ from purgatory_async import Timer
 from purgatory_async.patterns import Heartbeat, Retrier
 from purgatory_async.testing import ManualClock
 from tests.loop.stepped_clock import SteppedClock
-from tests.loop.worlds import ManualWorld, SteppedWorld, World
+from tests.loop.worlds import ManualWorld, SteppedWorld, World, raising
 
 __all__ = [
     "Attempts",
@@ -21,12 +19,10 @@ __all__ = [
     "PlannedError",
     "RetrierOnClock",
     "TimedWork",
-    "by_reference_counts_alone",
     "each_kind",
     "each_world",
     "manual_link",
     "pass_time",
-    "raising",
     "raising_later",
 ]
 
@@ -169,26 +165,6 @@ def manual_link(**settings: Any) -> tuple[ManualClock, Link]:
     """A link on a clock of its own."""
     clock = ManualClock()
     return clock, Link(Timer(clock=clock), **settings)
-
-
-@contextmanager
-def by_reference_counts_alone() -> Iterator[None]:
-    """Leave nothing to the collector."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def raising(exception: BaseException) -> Callable[[], None]:
-    """A plain function that raises."""
-
-    def a_function_that_raises() -> None:
-        raise exception
-
-    return a_function_that_raises
 
 
 def raising_later(exception: BaseException) -> Callable[[], object]:

@@ -1,17 +1,38 @@
-"""What a `Timer` refuses: too many entries, a wrong loop, bad delays, bad callbacks; a refusal changes nothing."""
+"""What a `Timer` refuses: bad delays and callbacks, one too many, a wrong loop or none, any once it is closed."""
 
 import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Coroutine, Iterator
+from importlib.util import find_spec
+from inspect import isawaitable
 from typing import Any
 
 import pytest
 
-from purgatory_async import DelayedOperation, Purgatory, PurgatoryError, PurgatoryFull, Timer, TimerHandle
+from purgatory_async import DelayedOperation, Purgatory, PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer
 from purgatory_async.testing import ManualClock, VirtualTimeLoop, settle
+from tests.conftest import new_uvloop
 from tests.loop.stepped_clock import SteppedClock
 from tests.loop.worlds import World
+
+# One object: a delay that a timer remembers from the call before is checked no less.
+
+
+each_loop = pytest.mark.parametrize(
+    "make_loop",
+    [
+        asyncio.SelectorEventLoop,
+        pytest.param(
+            new_uvloop,
+            marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed"),
+        ),
+    ],
+    ids=["asyncio", "uvloop"],
+)
+
+# One object: a delay that a timer remembers from the call before is checked no less.
+FIFTY = 50.0
 
 BAD_DELAYS = [
     pytest.param(math.nan, ValueError, "nan", id="nan"),
@@ -29,39 +50,78 @@ BAD_DELAYS = [
     pytest.param([1], TypeError, "list", id="a list"),
 ]
 
-# One object: a delay that a timer remembers from the call before is checked no less.
-FIFTY = 50.0
-
-Starter = Callable[[Timer, Any], TimerHandle]
-
-
-def by_call_later(timer: Timer, delay: Any) -> TimerHandle:
-    return timer.call_later(delay, int)
-
-
-def by_call_at(timer: Timer, when: Any) -> TimerHandle:
-    return timer.call_at(when, int)
+Start = Callable[[Timer, Any], Any]
+STARTS: dict[str, Start] = {
+    "call_later": lambda timer, delay: timer.call_later(delay, int),
+    "call_at": lambda timer, when: timer.call_at(when, int),
+    "sleep": lambda timer, delay: timer.sleep(delay),
+}
+starts = pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 
 
-STARTERS = pytest.mark.parametrize("start", [by_call_later, by_call_at], ids=["call_later", "call_at"])
+def begin(start: Start, timer: Timer, delay: float) -> None:
+    """Start it without a loop; a sleep is refused when it begins."""
+    started = start(timer, delay)
+    if isawaitable(started):
+        started.__await__().__next__()
 
 
-@STARTERS
+async def calling(function: Callable[[], object]) -> object:
+    """What a function returns, or the awaitable that it returned."""
+    returned = function()
+    return await returned if isawaitable(returned) else returned
+
+
+@starts
 @pytest.mark.parametrize(("delay", "error", "named"), BAD_DELAYS)
 @pytest.mark.asyncio
 async def test_a_bad_delay_is_refused_with_its_bound(
-    world: World, start: Starter, delay: object, error: type[Exception], named: str
+    world: World, start: Start, delay: object, error: type[Exception], named: str
 ) -> None:
-    timer = world.timer()
-    for used in (False, True):
-        pending = timer.pending
+    timer, closed = world.timer(), world.timer()
+    closed.close()
+    for refusing in (timer, timer, closed):
+        pending = refusing.pending
         with pytest.raises(error, match=named) as raised:
-            start(timer, delay)
+            await calling(lambda refusing=refusing: start(refusing, delay))
         assert "100 years" in str(raised.value) or error is TypeError
-        assert timer.pending == pending
-        timer.check_invariants()
-        if not used:
+        assert refusing.pending == pending
+        refusing.check_invariants()
+        if refusing is timer and not pending:
             timer.call_later(1.0, int)
+
+
+@pytest.mark.parametrize(("delay", "error", "named"), BAD_DELAYS)
+@pytest.mark.parametrize("before", [0, 5, math.inf], ids=lambda delay: f"from {delay}")
+@pytest.mark.asyncio
+async def test_a_bad_delay_leaves_a_handle_as_it_was(
+    world: World, before: float, delay: Any, error: type[Exception], named: str
+) -> None:
+    timer, calls = world.timer(), []
+    handle = timer.call_later(before, calls.append, "called")
+    when = handle.when
+    with pytest.raises(error, match=named):
+        handle.reschedule(delay)
+    assert (handle.fired, handle.cancelled, handle.when, timer.pending) == (False, False, when, 1)
+    await world.run(5)
+    assert calls == ([] if before == math.inf else ["called"])
+
+
+@starts
+@pytest.mark.parametrize("delay", [0, 2.5, FIFTY, 9_000, math.inf], ids=str)
+@pytest.mark.asyncio
+async def test_a_closed_or_full_timer_refuses_and_names_why(world: World, start: Start, delay: float) -> None:
+    closed, full = world.timer(), world.timer(max_pending=3)
+    for timer in (closed, full):
+        for _ in range(3):
+            timer.call_later(FIFTY, int)
+    closed.close()
+    with pytest.raises(PurgatoryClosed, match=rf"closed.*{delay}"):
+        await calling(lambda: start(closed, delay))
+    with pytest.raises(PurgatoryFull, match="max_pending is 3"):
+        await calling(lambda: start(full, delay))
+    assert (closed.pending, full.pending) == (0, 3)
+    full.check_invariants()
 
 
 @pytest.mark.parametrize(
@@ -81,21 +141,6 @@ async def test_what_cannot_be_called_is_refused_by_its_name(world: World, callba
 
 
 # Too many.
-
-
-@pytest.mark.parametrize("delay", [0, 0.0005, 5.0, 9_000, math.inf], ids=str)
-@STARTERS
-@pytest.mark.asyncio
-async def test_a_full_timer_refuses_one_more_and_names_the_limit(
-    world: World, start: Starter, delay: float
-) -> None:
-    timer = world.timer(max_pending=2)
-    timer.call_later(1.0, int)
-    timer.call_later(math.inf, int)
-    with pytest.raises(PurgatoryFull, match="max_pending is 2"):
-        start(timer, delay)
-    assert timer.pending == 2
-    timer.check_invariants()
 
 
 @pytest.mark.parametrize("how", ["cancelled", "fired", "zero fired", "never cancelled"])
@@ -257,20 +302,7 @@ def loops(*makers: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[list[asy
             loop.close()
 
 
-def uvloop_loop() -> asyncio.AbstractEventLoop:
-    return pytest.importorskip("uvloop").new_event_loop()
-
-
-LOOPS = pytest.mark.parametrize(
-    "make_loop", [asyncio.SelectorEventLoop, uvloop_loop], ids=["asyncio", "uvloop"]
-)
-
-
-async def calling(function: Callable[[], object]) -> object:
-    return function()
-
-
-@LOOPS
+@each_loop
 @pytest.mark.parametrize(
     "first_closed", [False, True], ids=["of two open loops", "after the first loop closed"]
 )
@@ -302,15 +334,15 @@ def test_a_timer_belongs_to_the_loop_of_its_first_use(
 
 
 @pytest.mark.parametrize("delay", [0, 0.001, 5.0, 60.0, math.inf], ids=str)
-@STARTERS
-def test_without_a_running_loop_a_timer_refuses_a_callback(start: Starter, delay: float) -> None:
+@starts
+def test_without_a_running_loop_a_timer_refuses_a_callback(start: Start, delay: float) -> None:
     timer = Timer()
     with pytest.raises(PurgatoryError, match="needs a running event loop"):
-        start(timer, delay)
+        begin(start, timer, delay)
     assert timer.pending == 0
 
 
-@LOOPS
+@each_loop
 @pytest.mark.parametrize("delay", [0, 0.001, 5.0, FIFTY, 60.0, math.inf], ids=str)
 def test_a_timer_in_use_refuses_too_once_no_loop_is_running(
     delay: float, make_loop: Callable[[], asyncio.AbstractEventLoop]
@@ -326,7 +358,7 @@ def test_a_timer_in_use_refuses_too_once_no_loop_is_running(
 
 def test_a_refusal_for_want_of_a_loop_does_not_decide_on_a_clock() -> None:
     timer = Timer()
-    for start in (by_call_later, by_call_at):
+    for start in (STARTS["call_later"], STARTS["call_at"]):
         with pytest.raises(PurgatoryError):
             start(timer, 1.0)
     with loops(VirtualTimeLoop) as (loop,):

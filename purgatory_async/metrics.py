@@ -89,6 +89,11 @@ class Metrics(Collector):
         """Export the pending and watched counts of these purgatories together, and of no others."""
         self._purgatories = purgatories
 
+    def restore(self, submitted: int, signals: int, ended: Iterable[tuple[str, int]]) -> None:
+        """Go on from other counts, as of a state that was loaded; ``ended`` has those by outcome."""
+        self.submitted, self.signals = submitted, signals
+        self.ended.update({Outcome(outcome): number for outcome, number in ended})
+
     def show(
         self, name: str, documentation: str, read: Callable[[], float], *, counter: bool = False
     ) -> None:

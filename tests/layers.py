@@ -41,12 +41,17 @@ LAYERS = {
     "service stats": ("service.stats", "service.stats.*"),
     "service whole": (
         *("service.backing", "service.channel", "service.gauges"),
-        *("service.peers", "service.records", "service.refusals", "service.service"),
+        *("service.http_service", "service.peers", "service.records", "service.refusals"),
+        "service.service",
     ),
     "service api": ("service.api", "service.api.*"),
     "service process": ("service.app", "service.process", "service.process.*"),
     "entry": ("__main__", "cli", "cli.*"),
 }
+# What a module of the first kind imports, directly or not, is none of the second: what requests ask is no matter of how
+# their bytes come.
+WITHOUT_WIRE = ("service.service",)
+WIRE = ("service.http", "service.http.*", "service.process", "service.process.*")
 LIBRARY = ("native", "foundation", "timing", "core", "loop", "package", "patterns")
 EVERYWHERE = tuple(LAYERS)
 

@@ -26,6 +26,8 @@ from tests.layers import (
     LIBRARY,
     ON_PUBLIC_NAMES,
     PUBLIC_MODULES,
+    WIRE,
+    WITHOUT_WIRE,
 )
 from tests.source_tree import PACKAGE, ROOT, Source, Sources, read_package, with_fault
 
@@ -67,6 +69,19 @@ def imports_that_run_up(sources: Sources) -> list[str]:
         for target, line in targets.items()
         if order.index(layer_of(target)) > order.index(layer_of(name))
     ]
+
+
+def ways_to_the_wire(sources: Sources) -> list[str]:
+    edges, complaints = internal_imports(sources), []
+    for start in WITHOUT_WIRE:
+        ways = {start: (sources[start].dotted,)}
+        for name in (order := [start]):  # grows as it is read
+            for target in edges[name]:
+                if target not in ways:
+                    ways[target] = (*ways[name], sources[target].dotted)
+                    order.append(target)
+        complaints += [" -> ".join(way) for name, way in ways.items() if matches(name, WIRE)]
+    return complaints
 
 
 def import_cycles(sources: Sources) -> list[str]:
@@ -222,6 +237,7 @@ def errors_out_of_the_drawing(sources: Sources) -> list[str]:
 RULES = (
     modules_without_a_layer,
     imports_that_run_up,
+    ways_to_the_wire,
     import_cycles,
     forbidden_imports,
     eager_imports,
@@ -257,6 +273,18 @@ def test_importing_the_library_loads_only_the_standard_library() -> None:
 
 
 PLANTED = (
+    pytest.param(
+        ways_to_the_wire,
+        "service.service",
+        f"from {PACKAGE}.service.http.unsent import Unsent",
+        id="the service counts a connection's bytes",
+    ),
+    pytest.param(
+        ways_to_the_wire,
+        "service.records",
+        f"from {PACKAGE}.service.held.requests import HeldRequests",
+        id="the service's journal holds requests",
+    ),
     pytest.param(modules_without_a_layer, "_stray", "", id="a module without a layer"),
     pytest.param(
         imports_that_run_up, "timing._wheel", "from ..loop.timer import Timer", id="timing imports the loop"

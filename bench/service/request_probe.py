@@ -137,7 +137,7 @@ async def run(scene: str, count: int) -> None:
 def _connections(app: Application) -> type[Connection]:
     service, deadlines = app.service, Deadlines(head=10, body=30)
     return connection_class(
-        ServerContext(app, service.timer, deadlines, stderr_log(), service.unsent, app.traffic)
+        ServerContext(app, service.timer, deadlines, stderr_log(), service.held.unsent, app.traffic)
     )
 
 

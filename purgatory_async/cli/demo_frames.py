@@ -12,7 +12,7 @@ from rich.text import Text
 
 from purgatory_async import Outcome
 from purgatory_async.cli.load import Load
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 
 HISTORY: Final = 60
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -45,7 +45,7 @@ class Frame:
 class FrameTaker:
     """Takes a frame of the service and its clients each second."""
 
-    def __init__(self, service: Service, load: Load) -> None:
+    def __init__(self, service: HttpService, load: Load) -> None:
         self._service = service
         self._load = load
         self._second = 0
@@ -63,7 +63,7 @@ class FrameTaker:
         return Frame(
             second=self._second,
             pending=pending,
-            held=self._service.held_requests.count,
+            held=self._service.held.requests.count,
             items=self._service.fold.queues.kept,
             leases=len(self._service.fold.queues.leases),
             totals=totals,

@@ -24,8 +24,9 @@ from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.held.stream import Stalled
 from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.http.traffic import Traffic
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.logs import Log, stderr_log
-from purgatory_async.service.service import Service, utc_now
+from purgatory_async.service.service import utc_now
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.service.visit import VISIT, Visit
 from purgatory_async.web.asgi import Receive, Scope, Send
@@ -41,7 +42,7 @@ class Application:
         SettingsError: The tokens file is unusable.
     """
 
-    def __init__(self, service: Service, log: Log) -> None:
+    def __init__(self, service: HttpService, log: Log) -> None:
         self.service: Final = service
         self.access: Final = Access(service.settings)
         self.traffic: Final = Traffic(log if service.settings.access_log else None, service.now)
@@ -131,7 +132,7 @@ class Application:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
         guarded = path.startswith(b"/v1/") and not path.startswith(b"/v1/admin/")
         if guarded:
-            self.service.unsent.check()
+            self.service.held.unsent.check()
         settings = self.service.settings
         request = Request(
             *(scope, receive, parameters, settings.max_body, admission),
@@ -150,13 +151,13 @@ class Application:
             raise
         visit.check()
         if guarded and scope["method"] == "GET":
-            self.service.unsent.check()  # it may have been held; a change must be answered as it is
+            self.service.held.unsent.check()  # it may have been held; a change must be answered as it is
         return reply
 
     async def _reach(self, position: int) -> None:
         """Wait until what another worker answered is applied here too."""
         try:
-            await self.service.positions.reach(position, CATCH_UP)
+            await self.service.held.positions.reach(position, CATCH_UP)
         except OperationExpired:
             raise problems.behind(position, self.service.fold.position) from None
         except PurgatoryClosed:
@@ -223,5 +224,5 @@ def create_app(
     Raises:
         SettingsError: The tokens file or the journal's directory is unusable.
     """
-    service = Service(settings or Settings(), timer=timer, wall_clock=wall_clock)
+    service = HttpService(settings or Settings(), timer=timer, wall_clock=wall_clock)
     return Application(service, log or stderr_log())

@@ -13,18 +13,13 @@ from purgatory_async.durable.on_log import OnLog
 from purgatory_async.durable.state import Answer, State
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.contract.version import CORE, VERSION
-from purgatory_async.service.held.followers import Followers
-from purgatory_async.service.held.requests import HeldRequests
-from purgatory_async.service.held.stream import MAX_STREAMS, Streams
-from purgatory_async.service.held.takers import Takers
+from purgatory_async.service.held.held import Held
+from purgatory_async.service.held.stream import MAX_STREAMS
 from purgatory_async.service.held.waits import Waits
-from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.stats.oldest import OldestItem
 
 
-def show_gauges(
-    metrics: Metrics, state: State, held_requests: HeldRequests, followers: Followers, streams: Streams
-) -> None:
+def show_gauges(metrics: Metrics, state: State, held: Held) -> None:
     """Add the gauges to the metrics."""
     metrics.info(
         "purgatory_build_info",
@@ -34,48 +29,39 @@ def show_gauges(
         core=CORE,
     )
     for name, documentation, read in (
-        ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: held_requests.count),
-        ("streams", "Readers of the events.", lambda: len(streams.running)),
+        ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: held.requests.count),
+        ("streams", "Readers of the events.", lambda: len(held.streams.running)),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
     ProcessCollector(registry=metrics.registry)
     metrics.show(
         "purgatory_gaps",
         "Answers to a follower of signals that one may be missing.",
-        lambda: followers.gaps,
+        lambda: held.followers.gaps,
         counter=True,
     )
     if isinstance(state, OnLog):
         _show_log(metrics, cast("OnLog[Answer]", state))
 
 
-def show_limits(
-    metrics: Metrics,
-    state: State,
-    *,
-    waits: Waits,
-    held_requests: HeldRequests,
-    takers: Takers,
-    streams: Streams,
-    unsent: Unsent,
-) -> None:
+def show_limits(metrics: Metrics, state: State, waits: Waits, held: Held) -> None:
     """Add each limit beyond which requests are refused, and how much of it is used."""
-    pending, feed = waits.purgatory, streams.feed
+    pending, requests, takers = waits.purgatory, held.requests, held.takers.held_requests
     limits: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
         "max_pending": (
             lambda: state.fold.operations.purgatory.pending,
             lambda: state.fold.shared.limits.max_pending,
         ),
         "max_bytes": (
-            lambda: state.fold.shared.kept.used + feed.size,
+            lambda: state.fold.shared.kept.used + held.feed.size,
             lambda: state.fold.shared.limits.max_kept,
         ),
         # Of each worker; of the others the first three are also bounded by --max-pending.
-        "max_unsent": (lambda: unsent.used, lambda: unsent.limit),
+        "max_unsent": (lambda: held.unsent.used, lambda: held.unsent.limit),
         "waits": (lambda: pending.pending, lambda: pending.max_pending or 0),
-        "held": (lambda: held_requests.count, lambda: held_requests.limit),
-        "takers": (lambda: takers.held_requests.count, lambda: takers.held_requests.limit),
-        "streams": (lambda: len(streams.running), lambda: MAX_STREAMS),
+        "held": (lambda: requests.count, lambda: requests.limit),
+        "takers": (lambda: takers.count, lambda: takers.limit),
+        "streams": (lambda: len(held.streams.running), lambda: MAX_STREAMS),
     }
     for place, (name, documentation) in enumerate(
         (("used", "What is used of a limit."), ("limit", "A limit, beyond which requests are refused."))
@@ -85,7 +71,7 @@ def show_limits(
     metrics.show(
         "purgatory_stalled",
         "Clients that were cut because they took nothing.",
-        lambda: unsent.cut,
+        lambda: held.unsent.cut,
         counter=True,
     )
 
@@ -122,7 +108,11 @@ def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:
         ("ticks", "Ticks proposed.", lambda: state.ticks),
         ("reconnects", "Answers of the engine after a call that failed.", lambda: state.reconnects),
         ("gaps", "Loads of the state because entries were gone.", lambda: state.gaps),
-        ("diverged", "Loads of the state because another worker's differed.", lambda: state.diverged),
+        (
+            "diverged",
+            "Loads of the state because another worker's differed.",
+            lambda: state.diverged,
+        ),
     ):
         metrics.show(f"purgatory_log_{name}", documentation, read, counter=True)
     outage = state.outage

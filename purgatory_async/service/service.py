@@ -1,20 +1,18 @@
-"""The service without HTTP: its state, and what only this process has: held requests, one-shot waits, streams.
+"""The service without HTTP: what requests ask of its state, and the one-shot waits, which only this process has.
 
 Everything that changes is an entry, which the state applies. The parts hear of it by the events of the operations: the
-metrics count them, the listing keeps their order, held requests are answered. Nothing polls.
+journal records them, the metrics count them, the listing keeps their order. Nothing polls.
+
+`http_service` adds the requests that wait.
 """
 
-import asyncio
 import datetime as dt
-import random
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from purgatory_async import Outcome, PurgatoryClosed, PurgatoryFull, Timer
-from purgatory_async.clock import monotonic
+from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.durable.at_once import AtOnce
 from purgatory_async.durable.documents import WireNeed
 from purgatory_async.durable.fold import entries
@@ -24,33 +22,16 @@ from purgatory_async.durable.fold.results import Put, PutSome, Refused, Result, 
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.listing import Listing
 from purgatory_async.durable.state import Answer, State
-from purgatory_async.events import Observers
+from purgatory_async.events import Observer, Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.access.grants import UNBOUND, Grant
-from purgatory_async.service.backing import keep, state_for
+from purgatory_async.service.backing import state_for
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.messages import Draining
-from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
-from purgatory_async.service.held.feed import Feed
-from purgatory_async.service.held.followers import Followers
 from purgatory_async.service.held.pacing import Pace
-from purgatory_async.service.held.positions import Positions
-from purgatory_async.service.held.requests import HeldRequests
-from purgatory_async.service.held.stream import Streams
-from purgatory_async.service.held.takers import OF_TAKERS, Takers
 from purgatory_async.service.held.waits import Wait, Waits
-from purgatory_async.service.http.unsent import Unsent
-from purgatory_async.service.logs import Log
-from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import Records
 from purgatory_async.service.refusals import over_pending, problem_of
 from purgatory_async.service.settings.settings import Settings
-from purgatory_async.service.stats.recent import Recent
-from purgatory_async.service.stats.survey import Survey
-from purgatory_async.service.visit import admit_change
-from purgatory_async.web.waiting import RETRY_SPREAD, shortened
-
-OVERDUE: Final = 1.0  # seconds after a taker's wait until the store is asked why the wait has not ended
 
 
 class Submission(NamedTuple):
@@ -66,13 +47,12 @@ def utc_now() -> dt.datetime:
 
 
 class Service:
-    """Operations, keys, queues and held requests of one process.
+    """Operations, keys and queues of one process.
 
     Args:
         settings: The limits.
         timer: For every wait; None makes one.
         wall_clock: Where log time begins, and the time of the stats.
-        draw: Returns a random fraction from 0 to 1, for the jitter.
 
     Raises:
         SettingsError: The journal's directory cannot be used.
@@ -84,51 +64,28 @@ class Service:
         *,
         timer: Timer | None = None,
         wall_clock: Callable[[], dt.datetime] = utc_now,
-        draw: Callable[[], float] = random.random,
     ) -> None:
         self.settings: Final = settings
-        # Without another clock, the loop's: a timer asks at each reading which one that is.
-        self.now: Final = monotonic if timer is None else timer.time
-        timer = Timer() if timer is None else timer
-        limit, undelivered = settings.max_pending, self._count_undelivered
-        in_memory = settings.store.in_memory
-        self.timer: Final = timer
-        self.wall_clock: Final = wall_clock
-        self.peers: Final = Peers(timer)
-        self.pace: Final = Pace()
+        self.timer: Final = Timer() if timer is None else timer
+        self._pace: Final = Pace()
         self.waits: Final = Waits(
-            timer, self.pace, limit, settings.max_bytes, undelivered, observed=in_memory
+            *(self.timer, self._pace, settings.max_pending, settings.max_bytes, self._count_undelivered),
+            observed=settings.store.in_memory,
         )
         self.state: Final[State] = state_for(
-            settings, timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
+            settings, self.timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
         )
         self.metrics: Final = Metrics()
-        self.held_requests: Final = HeldRequests("held", timer, self.pace, limit, undelivered)
-        self.followers: Final = Followers(self.state, timer, self.held_requests)
-        overdue = None if in_memory else OVERDUE
-        self.takers: Final = Takers(self.state, timer, self.pace, limit, undelivered, overdue=overdue)
-        # Events are on the clock of the log, which in memory is the timer's.
-        self.recent: Final = Recent(timer, None if in_memory else lambda: self.state.now_us() * 1000)
-        self.feed: Final = Feed(timer, self.state)
-        self.streams: Final = Streams(self.feed, timer)
-        self.unsent: Final = Unsent(settings.max_unsent, timer)
-        self.records: Final = Records(settings, timer, self.state)
-        self.survey: Final = Survey(
-            self.state, self.waits, timer, self.recent, wall_clock, listed=self.listed
-        )
-        self.loaded: Final = asyncio.Event()  # the state
-        self.leaving = False  # /readyz answers 503; all other requests are served
+        self.records: Final = Records(settings, self.timer, self.state)
         self.draining = False  # new waits are refused
-        self.positions: Final = Positions(timer, lambda: self.fold.position)
-        self._draw = draw
-        self._turn = count()
+        self._hearers: tuple[Observer, ...] = ()
+        self._answering: Observer = Observers()
+        self._hear: Callable[[Sequence[Effect]], object] = _pass
         self._epoch = ""
         self._follow(self.state.fold)
-        self._show()
 
     def __repr__(self) -> str:
-        state = "draining" if self.draining else "serving"
-        return f"<Service {state} pending={self.pending} held={self.held_requests.count}>"
+        return f"<Service {'draining' if self.draining else 'serving'} pending={self.pending}>"
 
     @property
     def fold(self) -> Fold:
@@ -264,52 +221,13 @@ class Service:
             raise (problems.lease_expired if expired else problems.unknown_lease)(entry.lease_id)
         return result
 
-    # Time and load.
-
-    def shortened(self, wait: float) -> float:
-        """Return a wait in seconds, shortened by the next draw of the jitter."""
-        return shortened(wait, self.settings.jitter, self._draw())
-
-    def retry_after(self) -> int:
-        """Return after how many seconds the next refused client may retry: each second of the spread in turn.
-
-        Turns spread a herd evenly; random numbers do so only on average.
-        """
-        return next(self._turn) % RETRY_SPREAD + 1
-
-    def note_lag(self, seconds: float) -> None:
-        """Count a delay of the event loop."""
-        self.metrics.loop_lag.observe(seconds)
-        self.recent.note_lag(seconds)
+    # The end.
 
     def drain(self) -> int:
-        """Refuse new waits and end every held request with ``draining``; return how many. Idempotent.
-
-        Signals, completions and reads go on.
-        """
-        self.leaving = self.draining = True
-        self.pace.finish()  # what was completed is answered so
-        return self.held_requests.close() + self.takers.held_requests.close() + self.streams.close()
-
-    def begin_drain(self) -> Draining:
-        """Become not ready, serve for the drain delay, then `drain`; return what it ends. Raises as `admit_change`."""
-        admit_change()
-        held = self.held_requests.count + self.takers.held_requests.count + len(self.streams.running)
-        if not self.leaving:
-            self.leaving = True
-            if self.settings.drain_delay:
-                self.timer.call_later(self.settings.drain_delay, self.drain)
-            else:
-                self.drain()
-        return Draining(held, self.fold.operations.purgatory.pending)
-
-    async def run(self, lines: Log | None = None) -> None:
-        """Load the state from its store, if it has one, and keep it up to date until closed; raises as `State.run`.
-
-        Args:
-            lines: For failures of checkpoints; without it none are saved.
-        """
-        await keep(self.settings, self.state, self.metrics, lines, self.loaded.set)
+        """Refuse new waits; return how many requests that ends. Idempotent. Signals, completions and reads go on."""
+        self.draining = True
+        self._pace.finish()  # what was completed is answered so
+        return 0
 
     async def aclose(self) -> None:
         """Drain, and close the state; only in memory are pending operations ended, as closed. Idempotent."""
@@ -331,54 +249,31 @@ class Service:
 
     # What the parts need.
 
-    def _show(self) -> None:
-        show_gauges(self.metrics, self.state, self.held_requests, self.followers, self.streams)
-        show_queues(self.metrics, self.state, self.survey.oldest)
-        show_limits(
-            self.metrics,
-            self.state,
-            waits=self.waits,
-            held_requests=self.held_requests,
-            takers=self.takers,
-            streams=self.streams,
-            unsent=self.unsent,
-        )
-
     def _replace(self, fold: Fold) -> None:
         """Go on with a state that was just loaded. What waits here looks at it again, or fails if the epoch changed."""
         lost = self._epoch not in {"", self.state.epoch}
         self._epoch = self.state.epoch
-        self.pace.finish()
-        self.positions.restart()
-        self.feed.restart()
-        for held in (self.held_requests, self.takers.held_requests):
-            held.look_again(lost=lost)
+        self._pace.finish()
+        self._look_again(lost=lost)
         self.waits.lose()
         totals = fold.shared.totals
-        self.metrics.submitted, self.metrics.signals = totals.submitted, totals.signals
-        for state, number in totals.ended.items():
-            self.metrics.ended[Outcome(state)] = number
+        self.metrics.restore(totals.submitted, totals.signals, totals.ended.items())
         self._follow(fold)
+
+    def _look_again(self, *, lost: bool) -> None:
+        """Let requests that wait look at the state; ``lost`` if what they have read may be of another history."""
 
     def _follow(self, fold: Fold) -> None:
         """Let the parts hear a fold."""
         self._listing = Listing(fold)
         self.metrics.gauge(fold.operations.purgatory, self.waits.purgatory)
         self.records.show(fold.operations.purgatory, self.metrics)
-        self.waits.follow(
-            fold,
-            Observers(self.records, self.metrics, self._listing, self.held_requests, self.recent, self.feed),
-            self.held_requests,
-        )
+        hearers = Observers(self.records, self.metrics, self._listing, *self._hearers)
+        self.waits.follow(fold, hearers, self._answering)
 
     def _heard(self, result: Result, effects: Sequence[Effect]) -> Answer:
-        """Wake the takers and followers of this process, and requests that wait for a position."""
-        for effect in effects:
-            if isinstance(effect, OF_TAKERS):
-                self.takers.hear(effect)
-        if self.followers.waiting:
-            self.followers.hear(effects)
-        self.positions.look()
+        """Tell the effects of a step, and make its answer."""
+        self._hear(effects)
         completed, self.waits.completed = self.waits.completed, 0
         return Answer(result, effects, completed)
 
@@ -401,3 +296,7 @@ class Service:
 
     def _count_undelivered(self) -> None:
         self.metrics.undelivered += 1
+
+
+def _pass(_: Sequence[Effect]) -> None:
+    """Nothing waits."""

@@ -77,7 +77,7 @@ class Served:
     async def aclose(self):
         await self.client.aclose()
         await settle()
-        assert self.service.held_requests.count == 0
+        assert self.service.held.requests.count == 0
         self.service.close()
         assert_clean(self.service.fold.operations.purgatory)
 

@@ -11,7 +11,7 @@ from purgatory_async.durable.documents import KeyedSignal
 from purgatory_async.durable.fold import signal_rules
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys, SubmitOperation
 from purgatory_async.durable.fold.log_clock import LogClock
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop
 from tests.durable import test_on_log_machine
@@ -30,7 +30,7 @@ def _a_pass_for_each_break(monkeypatch):
 
 def in_memory(story):
     async def main():
-        service = Service(Settings())
+        service = HttpService(Settings())
         for number in range(MANY):
             await service.state.propose(SubmitOperation(id=f"o{number}", keys=("hot",)))
         try:

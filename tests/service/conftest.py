@@ -151,7 +151,7 @@ def make_client():
     yield make
     for client in clients:
         assert client.log.getvalue() == ""
-        assert client.service.held_requests.count == 0
+        assert client.service.held.requests.count == 0
         client.service.close()
         assert_clean(client.service.fold.operations.purgatory)
         assert_clean(client.service.waits.purgatory)

@@ -94,7 +94,7 @@ def state(client):
     return (
         [operation.id for operation in service.listed(None)],
         service.fold.signals.index,
-        service.feed.newest,
+        service.held.feed.newest,
         service.metrics.submitted,
         len(service.fold.operations.by_id),
         service.timer.pending,
@@ -196,7 +196,7 @@ async def test_a_submission_the_disk_did_not_take_is_withdrawn(always, disk, tmp
     disk.full = False
     await until(lambda: always.service.records.trouble is None)
     again = always.start(*submit)
-    await until(lambda: always.service.held_requests.count)
+    await until(lambda: always.service.held.requests.count)
     assert (await done(always, "POST", "/v1/keys/a/signal")).json["completed"] == 1
     await again.task
     assert (again.status, "idempotency-replayed" in again.headers) == (200, False)

@@ -10,7 +10,7 @@ from purgatory_async.journal import REASONS, Journal, read_journal
 from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
 from purgatory_async.journal.segments import SegmentFile
 from purgatory_async.service import records as records_module
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings, SettingsError
 from tests.service.wire import until
 
@@ -190,14 +190,14 @@ async def test_old_segments_of_earlier_starts_are_removed(make_client, tmp_path)
 async def test_two_services_do_not_share_a_directory(make_client, tmp_path):
     make_client(journal=tmp_path)
     with pytest.raises(SettingsError, match="another process"):
-        Service(Settings(journal=tmp_path))
+        HttpService(Settings(journal=tmp_path))
 
 
 async def test_a_directory_that_cannot_be_used_refuses_the_start(tmp_path):
     (tmp_path / "file").touch()
     threads = threading.active_count()
     with pytest.raises(SettingsError, match=r"cannot keep a journal in .*file"):
-        Service(Settings(journal=tmp_path / "file"))
+        HttpService(Settings(journal=tmp_path / "file"))
     assert threading.active_count() == threads
 
 

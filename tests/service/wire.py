@@ -206,7 +206,7 @@ class Wired:
         self.state.default_headers = [DATE]
         limits = Deadlines(**{"head": HEAD_TIME, "body": BODY_TIME, **deadlines})
         service = client.service
-        context = ServerContext(app or client.app, service.timer, limits, self, service.unsent)
+        context = ServerContext(app or client.app, service.timer, limits, self, service.held.unsent)
         self.kind = connection_class(context)
 
     def error(self, event, exc_info, **_):
@@ -230,7 +230,7 @@ class Wired:
     def idle(self):
         """Whether nothing is left of any request or connection, and nothing went wrong."""
         return not (
-            self.faults or self.state.connections or self.state.tasks or self.service.held_requests.count
+            self.faults or self.state.connections or self.state.tasks or self.service.held.requests.count
         )
 
 

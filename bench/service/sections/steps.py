@@ -26,7 +26,7 @@ from purgatory_async.durable.fold.entries import (
     SubmitOperation,
     WantItem,
 )
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings
 
 __all__ = ["SECTION"]
@@ -84,7 +84,7 @@ def lines(settings: ServiceSettings) -> Iterator[Line]:
 
 async def _play(scene: Scene) -> tuple[StallWatch, float]:
     """Return the passes of a scene, and its processor seconds."""
-    service, watch = Service(Settings()), StallWatch()
+    service, watch = HttpService(Settings()), StallWatch()
     for entry in scene.before:
         await service.state.propose(entry)
     if scene.act is not None:
@@ -100,11 +100,11 @@ async def _play(scene: Scene) -> tuple[StallWatch, float]:
     return watch, seconds
 
 
-async def _propose(service: Service, entry: Entry) -> None:
+async def _propose(service: HttpService, entry: Entry) -> None:
     await service.state.propose(entry)
 
 
-async def _gather(service: Service, scene: Scene) -> float:
+async def _gather(service: HttpService, scene: Scene) -> float:
     """Make a herd that is due at one time; return for how many seconds to watch."""
     assert scene.herd is not None, f"scene {scene.name!r} must have an entry or a herd"
     due = time.monotonic() + DUE_S + scene.entries * PER_ENTRY_S

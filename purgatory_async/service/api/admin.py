@@ -14,7 +14,7 @@ from purgatory_async.service.contract.messages import DrainBody, Draining, Healt
 from purgatory_async.service.contract.version import VERSION
 from purgatory_async.service.held.stream import MAX_STREAMS
 from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.stats.messages import Counts, Ended, JournalView, Limits, QueueTotals, Stats
 
 _DRAIN: Final = msgspec.json.Decoder(DrainBody)
@@ -22,7 +22,7 @@ MAX_LAG: Final = 5.0  # seconds that a worker may be behind
 EXPOSITION: Final = "text/plain"
 
 
-async def drain(service: Service, request: Request) -> Answer:
+async def drain(service: HttpService, request: Request) -> Answer:
     """``POST /v1/admin/drain``: drain all workers as on SIGTERM, but keep the processes; idempotent."""
     request.check_accept(JSON)
     request.query()
@@ -34,14 +34,14 @@ async def drain(service: Service, request: Request) -> Answer:
     return answer(202, Draining(own.released + sum(other.released for other in others), own.pending))
 
 
-def answer_peer(service: Service, what: str) -> bytes:
+def answer_peer(service: HttpService, what: str) -> bytes:
     """Answer a question of another worker: for its scrape, or as part of its drain."""
     if what == METRICS:
         return own_metrics(service)
     return msgspec.json.encode(service.begin_drain())
 
 
-async def read_stats(service: Service, request: Request) -> Answer:
+async def read_stats(service: HttpService, request: Request) -> Answer:
     """``GET /v1/admin/stats``: show the service's stats; with ``digest=1`` also the digest of its state."""
     request.check_accept(JSON)
     wanted = request.query("digest").integer("digest", 0, 1)
@@ -52,14 +52,14 @@ async def read_stats(service: Service, request: Request) -> Answer:
     return answer(200, stats)
 
 
-async def check_alive(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+async def check_alive(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/healthz``: answer while the event loop runs."""
     request.query()
     request.check_accept(JSON)
     return answer(200, Health("ok"))
 
 
-async def check_ready(service: Service, request: Request) -> Answer:
+async def check_ready(service: HttpService, request: Request) -> Answer:
     """``/readyz``: answer 503 while the service starts, drains or cannot record changes, for load balancers."""
     request.query()
     request.check_accept(JSON)
@@ -74,14 +74,14 @@ async def check_ready(service: Service, request: Request) -> Answer:
     return answer(200, Health("ready"))
 
 
-async def read_metrics(service: Service, request: Request) -> Answer:
+async def read_metrics(service: HttpService, request: Request) -> Answer:
     """``/metrics``: show the metrics in Prometheus's text format, as one snapshot."""
     request.query()
     request.check_accept(EXPOSITION)
     return Answer(200, await scrape(service), f"{EXPOSITION}; version=0.0.4; charset=utf-8")
 
 
-async def stats_of(service: Service, prefixes: tuple[str, ...] = ()) -> Stats:
+async def stats_of(service: HttpService, prefixes: tuple[str, ...] = ()) -> Stats:
     """O(1); once a second O(keys + deadlines), in passes of a millisecond.
 
     Of the figures only the busiest keys and the oldest operations name any; they lie within the prefixes.
@@ -117,7 +117,7 @@ async def stats_of(service: Service, prefixes: tuple[str, ...] = ()) -> Stats:
     )
 
 
-def _counts(service: Service) -> Counts:
+def _counts(service: HttpService) -> Counts:
     metrics = service.metrics
     purgatories = (service.fold.operations.purgatory, service.waits.purgatory)
     return Counts(
@@ -128,15 +128,15 @@ def _counts(service: Service) -> Counts:
         keys=sum(each.keys for each in purgatories),
         signals=metrics.signals,
         undelivered=metrics.undelivered,
-        held=service.held_requests.count,
+        held=service.held.requests.count,
         takers=len(service.fold.queues.takers),
-        gaps=service.followers.gaps,
-        streams=len(service.streams.running),
-        events=service.feed.newest,
+        gaps=service.held.followers.gaps,
+        streams=len(service.held.streams.running),
+        events=service.held.feed.newest,
     )
 
 
-def _queues(service: Service) -> QueueTotals:
+def _queues(service: HttpService) -> QueueTotals:
     queues = service.fold.queues
     return QueueTotals(
         items=queues.ready,

@@ -12,7 +12,7 @@ from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.admin import stats_of
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.stats.messages import DashboardFeed, WorkerView
 
 PAGE: Final = 50  # operations
@@ -20,7 +20,7 @@ MAX_PAGE: Final = 100
 MAX_FIRST: Final = 2**63 - 1
 
 
-async def read_feed(service: Service, request: Request) -> Answer:
+async def read_feed(service: HttpService, request: Request) -> Answer:
     """``GET /ui/feed``: show the stats and the workers of the store."""
     request.check_accept(JSON)
     request.query()
@@ -30,7 +30,7 @@ async def read_feed(service: Service, request: Request) -> Answer:
     return answer(200, DashboardFeed(**stats, workers=_workers(service), may_end=may_end))
 
 
-async def search_operations(service: Service, request: Request) -> Answer:
+async def search_operations(service: HttpService, request: Request) -> Answer:
     """``GET /ui/operations``: list the pending operations whose id or a key begins with a text."""
     request.check_accept(JSON)
     query = request.query("first", "limit", "search")
@@ -41,7 +41,7 @@ async def search_operations(service: Service, request: Request) -> Answer:
     return answer(200, await survey.search(query.text("search") or "", first, limit))
 
 
-def _workers(service: Service) -> list[WorkerView] | None:
+def _workers(service: HttpService) -> list[WorkerView] | None:
     """Show the writers of the log by their names, so that rows keep their order. O(writers)."""
     own = service.state.writer
     if own is None:

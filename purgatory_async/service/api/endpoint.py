@@ -11,7 +11,7 @@ from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.contract.problems import Kind
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.web.asgi import Scope, Send
 
 # The text of a segment, and the name of the parameter that stands for any text instead.
@@ -58,7 +58,7 @@ class Endpoint:
         probed: Whether HTTP/1.0 may ask for it without ``Host``.
     """
 
-    serve: Callable[[Service, Request], Awaitable[Reply]]
+    serve: Callable[[HttpService, Request], Awaitable[Reply]]
     permission: Permission | None
     answers: Mapping[int, Answers]
     query: tuple[str, ...] = ()

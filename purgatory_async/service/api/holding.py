@@ -3,11 +3,11 @@
 from collections.abc import Callable, Hashable
 
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 
 
 async def hold(
-    service: Service, request: Request, watched: Hashable, seconds: float, so: Callable[[], bool]
+    service: HttpService, request: Request, watched: Hashable, seconds: float, so: Callable[[], bool]
 ) -> bool:
     """Hold a request until the state shows something, or its wait is over and all entries until then are applied.
 
@@ -29,7 +29,7 @@ async def hold(
     until = service.timer.time() + seconds
     shown = so()
     while not shown and (left := until - service.timer.time()) > 0:
-        shown = await service.held_requests.until(watched, left, request.receive) and so()
+        shown = await service.held.requests.until(watched, left, request.receive) and so()
         if not shown:
             # The state may have been loaded again meanwhile: then it shows too little until it has caught up.
             await service.state.caught_up()

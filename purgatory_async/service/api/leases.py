@@ -29,7 +29,7 @@ from purgatory_async.service.contract.queue_messages import (
     ReturnBody,
 )
 from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.visit import check_admission
 
 _RETURN: Final = msgspec.json.Decoder(ReturnBody)
@@ -37,7 +37,7 @@ _EXTEND: Final = msgspec.json.Decoder(ExtendBody)
 _LEASES: Final = msgspec.json.Decoder(LeasesBody)
 
 
-async def acknowledge_lease(service: Service, request: Request) -> Answer:
+async def acknowledge_lease(service: HttpService, request: Request) -> Answer:
     """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
     _check(request)
     entry = EndLease(lease_id=_lease_id(request))
@@ -46,7 +46,7 @@ async def acknowledge_lease(service: Service, request: Request) -> Answer:
     return Answer(204)
 
 
-async def return_lease(service: Service, request: Request) -> Answer:
+async def return_lease(service: HttpService, request: Request) -> Answer:
     """``POST /v1/leases/{id}/return``: put the item back in its place; with ``delay`` hide it there."""
     _check(request)
     entry = EndLease(lease_id=_lease_id(request), back=True)
@@ -55,7 +55,7 @@ async def return_lease(service: Service, request: Request) -> Answer:
     return Answer(204)
 
 
-async def extend_lease(service: Service, request: Request) -> Answer:
+async def extend_lease(service: HttpService, request: Request) -> Answer:
     """``POST /v1/leases/{id}/extend``: start the lease anew."""
     _check(request)
     lease_id = _lease_id(request)
@@ -66,17 +66,17 @@ async def extend_lease(service: Service, request: Request) -> Answer:
     return answer(200, Extended(lease_id, result.left_us / SECOND))
 
 
-async def acknowledge_leases(service: Service, request: Request) -> Answer:
+async def acknowledge_leases(service: HttpService, request: Request) -> Answer:
     """``POST /v1/leases/ack``: acknowledge items, each for itself."""
     return await _end_all(service, request, back=False)
 
 
-async def return_leases(service: Service, request: Request) -> Answer:
+async def return_leases(service: HttpService, request: Request) -> Answer:
     """``POST /v1/leases/return``: put items back in their places, each for itself."""
     return await _end_all(service, request, back=True)
 
 
-async def list_leases(service: Service, request: Request) -> Answer:
+async def list_leases(service: HttpService, request: Request) -> Answer:
     """``GET /v1/leases``: list the leased items, the first to come back first, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "limit", "queue")
@@ -119,7 +119,7 @@ def _place_of(cursor: str) -> tuple[int, str]:
     return int(number), lease_id
 
 
-async def _end_all(service: Service, request: Request, *, back: bool) -> Answer:
+async def _end_all(service: HttpService, request: Request, *, back: bool) -> Answer:
     _check(request)
     body = await request.body()
     check_list(body, "leases", MAX_BATCH)
@@ -140,7 +140,7 @@ async def _end_all(service: Service, request: Request, *, back: bool) -> Answer:
     return answer(200, LeasesEnded(len(leases) - len(errors), errors))
 
 
-async def _change(service: Service, request: Request, entry: EndLease | ExtendLease) -> results.Result:
+async def _change(service: HttpService, request: Request, entry: EndLease | ExtendLease) -> results.Result:
     """End or extend a lease that the token may change.
 
     Raises:
@@ -154,7 +154,7 @@ async def _change(service: Service, request: Request, entry: EndLease | ExtendLe
     return await service.change_lease(entry)
 
 
-def _check_own(service: Service, grant: Grant, lease_id: str) -> None:
+def _check_own(service: HttpService, grant: Grant, lease_id: str) -> None:
     # A lease that is not yet known here is refused by the fold, as unknown. Its owner never changes.
     lease = service.fold.queues.leases.get(lease_id)
     if lease is None:

@@ -24,7 +24,7 @@ from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.contract.version import VERSION
 from purgatory_async.service.held.feed import EVENT_ID
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.web.durations import GRAMMAR
 
 Routes = Mapping[str, Mapping[str, Endpoint]]
@@ -100,7 +100,7 @@ def with_description(routes: Routes) -> Routes:
         """Encode the document, once per mount point."""
         return msgspec.json.encode(document(described, prefix))
 
-    async def describe(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+    async def describe(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
         """``GET /openapi.json``: describe the service in OpenAPI."""
         request.query()
         request.check_accept(JSON)

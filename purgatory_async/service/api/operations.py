@@ -26,7 +26,7 @@ from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.held.stream import EVENT_STREAM, EventStream
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
@@ -37,7 +37,7 @@ _NO_LONGER_HELD: Final = frozenset({Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVER
 refused."""
 
 
-async def submit_operation(service: Service, request: Request) -> Answer:
+async def submit_operation(service: HttpService, request: Request) -> Answer:
     """``POST /v1/operations``: submit an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     query = request.query("full", "wait")
@@ -46,7 +46,7 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     check_list(body, "keys", MAX_LISTED)
     order = decoded(body, SUBMIT)
     if wait.seconds:
-        service.held_requests.check_limit()
+        service.held.requests.check_limit()
     entry = _entry_of(order, request)
     entry.idem, entry.digest = await request.repeatable(body)
     submission = await service.submit(entry, request.grant.limits.max_pending)
@@ -65,7 +65,7 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     return answer(202, _view(service, operation, full=full), location, *headers)
 
 
-async def read_operation(service: Service, request: Request) -> Answer:
+async def read_operation(service: HttpService, request: Request) -> Answer:
     """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     query = request.query("full", "wait")
@@ -77,7 +77,7 @@ async def read_operation(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, operation, full=full), *wait.headers)
 
 
-async def complete_operation(service: Service, request: Request) -> Answer:
+async def complete_operation(service: HttpService, request: Request) -> Answer:
     """``POST /v1/operations/{id}/complete``: complete an operation, whatever its need."""
     request.check_accept(JSON)
     request.query()
@@ -91,7 +91,7 @@ async def complete_operation(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
-async def cancel_operation(service: Service, request: Request) -> Answer:
+async def cancel_operation(service: HttpService, request: Request) -> Answer:
     """``DELETE /v1/operations/{id}``: cancel an operation; no effect once it has ended."""
     request.check_accept(JSON)
     request.query()
@@ -106,7 +106,7 @@ async def cancel_operation(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
-async def list_operations(service: Service, request: Request) -> Answer:
+async def list_operations(service: HttpService, request: Request) -> Answer:
     """``GET /v1/operations``: list pending operations, oldest first, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "key", "limit")
@@ -121,22 +121,24 @@ async def list_operations(service: Service, request: Request) -> Answer:
     return answer(200, _page(service, pending, limit))
 
 
-async def read_events(service: Service, request: Request) -> EventStream:
+async def read_events(service: HttpService, request: Request) -> EventStream:
     """``GET /v1/events``: a stream of server-sent events, from now on or from behind ``Last-Event-ID``."""
     request.check_accept(EVENT_STREAM)
     request.query()
     last = request.header("last-event-id")
     try:
-        after = None if last is None else service.feed.number_of(last)
+        after = None if last is None else service.held.feed.number_of(last)
     except ValueError:
         raise problems.bad_header(
             "Last-Event-ID", "the id of an event, EPOCH-POSITION.NUMBER", last or ""
         ) from None
     request.use_listed()
-    return service.streams.stream(after, request.receive, request.grant.prefixes)
+    return service.held.streams.stream(after, request.receive, request.grant.prefixes)
 
 
-async def _seen(service: Service, key: str | None, after: int, count: int, grant: Grant) -> list[Operation]:
+async def _seen(
+    service: HttpService, key: str | None, after: int, count: int, grant: Grant
+) -> list[Operation]:
     """Return the first pending operations after a position that a token may see."""
     found: list[Operation] = []
     # A token with prefixes may see few of very many: they are looked at in passes of a millisecond.
@@ -150,7 +152,7 @@ async def _seen(service: Service, key: str | None, after: int, count: int, grant
     return found
 
 
-def _page(service: Service, pending: list[Operation], limit: int) -> OperationList:
+def _page(service: HttpService, pending: list[Operation], limit: int) -> OperationList:
     now_us = service.state.now_us()
     return OperationList(
         *page_of(
@@ -162,7 +164,7 @@ def _page(service: Service, pending: list[Operation], limit: int) -> OperationLi
     )
 
 
-async def _after_wait(service: Service, request: Request, operation: Operation, wait: Wait) -> Operation:
+async def _after_wait(service: HttpService, request: Request, operation: Operation, wait: Wait) -> Operation:
     """Hold the request until the operation ends or the wait is over; return it, which may be a new object."""
     if operation.outcome is not None or not wait.seconds:
         return operation
@@ -177,12 +179,12 @@ async def _after_wait(service: Service, request: Request, operation: Operation, 
     return service.find(operation.id) if present.outcome is Outcome.CLOSED else present
 
 
-def _present(service: Service, operation: Operation) -> Operation:
+def _present(service: HttpService, operation: Operation) -> Operation:
     """Return an operation as in the present state; as closed if only a state that was given up had it."""
     return service.fold.operations.by_id.get(operation.id, operation)
 
 
-def _find(service: Service, request: Request) -> Operation:
+def _find(service: HttpService, request: Request) -> Operation:
     return service.find(_id_of(request), request.grant)
 
 
@@ -194,7 +196,7 @@ def _id_of(request: Request) -> str:
         raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
 
 
-def _view(service: Service, operation: Operation, *, full: bool = False) -> OperationView:
+def _view(service: HttpService, operation: Operation, *, full: bool = False) -> OperationView:
     view = operation.view(service.state.now_us())
     return view if full else fitting(view)
 

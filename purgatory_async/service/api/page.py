@@ -6,7 +6,7 @@ from typing import Final
 
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.http.answer import Answer
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 
 STATIC: Final = Path(__file__).parent.parent / "static"
 _MEDIA_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -33,36 +33,36 @@ _SAFE: Final = (
 )
 
 
-async def redirect_root(service: Service, request: Request) -> Answer:
+async def redirect_root(service: HttpService, request: Request) -> Answer:
     """``/``: redirect to the dashboard."""
     return await redirect_ui(service, request)
 
 
-async def redirect_ui(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+async def redirect_ui(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui``: redirect to ``/ui/``, because the page has relative addresses."""
     request.query()
     return Answer(308, headers=(("Location", f"{request.prefix}/ui/"),))
 
 
-async def read_page(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+async def read_page(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/``: the dashboard's page."""
     return _file(request, "index.html")
 
 
-async def read_script(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+async def read_script(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/app.js``: the dashboard's script."""
     return _file(request, _SCRIPT)
 
 
-async def read_style(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+async def read_style(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/style.css``: the dashboard's style."""
     return _file(request, "style.css")
 
 
-def module_reader(name: str) -> Callable[[Service, Request], Awaitable[Answer]]:
+def module_reader(name: str) -> Callable[[HttpService, Request], Awaitable[Answer]]:
     """Make the endpoint of one of `MODULES`."""
 
-    async def read_module(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+    async def read_module(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
         """``/ui/NAME.js``: a module of the dashboard's script."""
         return _file(request, name)
 

@@ -31,8 +31,8 @@ from purgatory_async.service.contract.queue_messages import (
     Redriven,
 )
 from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.refusals import problem_of
-from purgatory_async.service.service import Service
 
 REDRIVEN: Final = 256
 """Dead items that come back in one step; with takers in line some milliseconds."""
@@ -43,7 +43,7 @@ _REDRIVE: Final = msgspec.json.Decoder(RedriveBody)
 _PLACE: Final = attrgetter("place")
 
 
-async def list_queues(service: Service, request: Request) -> Answer:
+async def list_queues(service: HttpService, request: Request) -> Answer:
     """``GET /v1/queues``: list the queues by name, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "limit", "prefix")
@@ -63,7 +63,7 @@ async def list_queues(service: Service, request: Request) -> Answer:
     return answer(200, QueueList(*page_of(found, limit, lambda name: _view(service, name), str)))
 
 
-async def read_queue(service: Service, request: Request) -> Answer:
+async def read_queue(service: HttpService, request: Request) -> Answer:
     """``GET /v1/queues/{queue}``: show a queue and its settings."""
     request.check_accept(JSON)
     request.query()
@@ -74,7 +74,7 @@ async def read_queue(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, queue))
 
 
-async def set_queue(service: Service, request: Request) -> Answer:
+async def set_queue(service: HttpService, request: Request) -> Answer:
     """``PUT /v1/queues/{queue}``: set what differs from the defaults, in full."""
     request.check_accept(JSON)
     request.query()
@@ -97,7 +97,7 @@ async def set_queue(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, queue))
 
 
-async def forget_queue(service: Service, request: Request) -> Answer:
+async def forget_queue(service: HttpService, request: Request) -> Answer:
     """``DELETE /v1/queues/{queue}``: forget the settings of a queue; its items stay."""
     request.check_accept(JSON)
     request.query()
@@ -105,7 +105,7 @@ async def forget_queue(service: Service, request: Request) -> Answer:
     return Answer(204)
 
 
-async def peek_items(service: Service, request: Request) -> Answer:
+async def peek_items(service: HttpService, request: Request) -> Answer:
     """``GET /v1/queues/{queue}/items``: show items in the order in which they will be taken, or be due."""
     request.check_accept(JSON)
     query = request.query("cursor", "delayed", "limit")
@@ -127,7 +127,7 @@ async def peek_items(service: Service, request: Request) -> Answer:
     return answer(200, ItemList(*page))
 
 
-async def purge_queue(service: Service, request: Request) -> Answer:
+async def purge_queue(service: HttpService, request: Request) -> Answer:
     """``POST /v1/queues/{queue}/purge``: drop all items of a queue but the leased ones."""
     request.check_accept(JSON)
     request.query()
@@ -136,7 +136,7 @@ async def purge_queue(service: Service, request: Request) -> Answer:
     return answer(200, Purged(await _moved(service, PurgeQueue(queue=queue))))
 
 
-async def redrive_items(service: Service, request: Request) -> Answer:
+async def redrive_items(service: HttpService, request: Request) -> Answer:
     """``POST /v1/queues/{queue}/redrive``: put the dead items of a queue behind those that wait, the oldest first."""
     request.check_accept(JSON)
     request.query()
@@ -161,7 +161,7 @@ async def redrive_items(service: Service, request: Request) -> Answer:
     return answer(200, Redriven(total))
 
 
-async def _moved(service: Service, entry: Entry) -> int:
+async def _moved(service: HttpService, entry: Entry) -> int:
     result = (await service.state.propose(entry)).result
     assert isinstance(result, Moved), f"a move of items cannot give {result!r}"
     return result.items
@@ -187,7 +187,7 @@ def _item_view(item: Item) -> ItemView:
     return ItemView(str(item.number), item.text, item.attempts, _time(item.put_us), UNSET)
 
 
-def _view(service: Service, name: str) -> QueueView:
+def _view(service: HttpService, name: str) -> QueueView:
     queues, limits = service.fold.queues.by_name, service.fold.shared.limits
     queue = queues.get(name) or Queue(name)
     first_us = queue.ready[0].put_us if queue.ready else 0

@@ -25,7 +25,7 @@ from purgatory_async.service.contract.queue_messages import (
     TakeBody,
 )
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 
 MAX_FAULTS: Final = 16
 
@@ -43,7 +43,7 @@ _ITEM: Final = msgspec.json.Decoder(ItemBody)
 _TAKE: Final = msgspec.json.Decoder(TakeBody)
 
 
-async def put_item(service: Service, request: Request) -> Answer:
+async def put_item(service: HttpService, request: Request) -> Answer:
     """``POST /v1/queues/{queue}/items``: hand items to one taker each, or keep them until one comes."""
     request.check_accept(JSON)
     request.query()
@@ -61,7 +61,7 @@ async def put_item(service: Service, request: Request) -> Answer:
     return answer(201, DeliveredItems(items), *replayed(result))
 
 
-async def take_item(service: Service, request: Request) -> Answer:
+async def take_item(service: HttpService, request: Request) -> Answer:
     """``POST /v1/queues/{queue}/take``: lease items; with ``wait`` hold the request until one comes."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
@@ -70,7 +70,7 @@ async def take_item(service: Service, request: Request) -> Answer:
     lease, most = lease_us(body.lease), 1 if isinstance(body.max, UnsetType) else body.max
     held_for = service.shortened(wait.seconds)
     owner = request.grant.owner
-    leases = await service.takers.take(queue, held_for, lease, most, request.receive, owner=owner)
+    leases = await service.held.takers.take(queue, held_for, lease, most, request.receive, owner=owner)
     if not leases:
         return Answer(204, headers=wait.headers)
     views = [_view(each) for each in leases]

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 
 METRICS: Final = "metrics"  # the question to the other workers
 
@@ -93,12 +93,12 @@ class _Collected(Collector):
         return self._metrics
 
 
-def own_metrics(service: Service) -> bytes:
+def own_metrics(service: HttpService) -> bytes:
     """Return a worker's own metrics, labelled with its number, for the worker that is scraped."""
     return _ENCODER.encode(list(_own_families(service)))
 
 
-async def scrape(service: Service) -> bytes:
+async def scrape(service: HttpService) -> bytes:
     """Return the metrics in Prometheus's text format; of all workers, if a supervisor keeps several.
 
     ``purgatory_worker_up`` is 0 for a worker that is being started, or that did not answer within a second.
@@ -126,7 +126,7 @@ async def scrape(service: Service) -> bytes:
     return generate_latest(registry)
 
 
-def _own_families(service: Service) -> Iterator[_Family]:
+def _own_families(service: HttpService) -> Iterator[_Family]:
     worker = {"worker": str(service.peers.number)}
     for metric in service.metrics.registry.collect():
         if metric.name not in SHARED:

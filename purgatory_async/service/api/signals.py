@@ -14,7 +14,7 @@ from purgatory_async.service.contract.messages import MAX_SIGNALS, Fault, KeyVie
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.problems import Problem, invalid
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 
 MAX_FAULTS: Final = 16
 MAX_INDEX: Final = 2**63 - 1
@@ -31,7 +31,7 @@ _BATCH: Final = msgspec.json.Decoder(_Batch)
 _KEYED: Final = msgspec.json.Decoder(KeyedSignal)
 
 
-async def signal_key(service: Service, request: Request) -> Answer:
+async def signal_key(service: HttpService, request: Request) -> Answer:
     """``POST /v1/keys/{key}/signal``: signal the key."""
     request.check_accept(JSON)
     request.query()
@@ -54,7 +54,7 @@ async def signal_key(service: Service, request: Request) -> Answer:
     return answer(200, Signalled(key, result.index, completed), *headers, *replayed(result))
 
 
-async def signal_keys(service: Service, request: Request) -> Answer:
+async def signal_keys(service: HttpService, request: Request) -> Answer:
     """``POST /v1/signals``: signal keys in this order and in one step, all or none."""
     request.check_accept(JSON)
     request.query()
@@ -94,7 +94,7 @@ def _checked(texts: list[Raw]) -> tuple[KeyedSignal, ...]:
     return tuple(signals)
 
 
-async def read_key(service: Service, request: Request) -> Answer:
+async def read_key(service: HttpService, request: Request) -> Answer:
     """``GET /v1/keys/{key}``: show the newest signal; with ``wait`` hold the request until one is above ``index``."""
     request.check_accept(JSON)
     query = request.query("index", "wait")
@@ -117,7 +117,7 @@ async def read_key(service: Service, request: Request) -> Answer:
     return answer(200, view, _index(service, key), *wait.headers)
 
 
-def _nothing_new(service: Service, key: str, index: int) -> bool:
+def _nothing_new(service: HttpService, key: str, index: int) -> bool:
     """Whether the key has no signal above the index.
 
     An index above the newest position is from another epoch: then everything is new.
@@ -126,6 +126,6 @@ def _nothing_new(service: Service, key: str, index: int) -> bool:
     return index <= service.fold.position and (0 if latest is None else latest.index) <= index
 
 
-def _index(service: Service, key: str) -> tuple[str, str]:
+def _index(service: HttpService, key: str) -> tuple[str, str]:
     latest = service.fold.signals.latest(key)
     return ("X-Purgatory-Index", str(0 if latest is None else latest.index))

@@ -17,14 +17,14 @@ from purgatory_async.service.contract.messages import FollowedSignal, FollowView
 from purgatory_async.service.contract.names import MAX_KEYS, checked_key, distinct_keys
 from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 
 MAX_SIGNALS: Final = 256
 # What an answer has around its signals: the names of its members, two indexes and a history.
 _AROUND: Final = 256
 
 
-async def wait_once(service: Service, request: Request) -> Answer:
+async def wait_once(service: HttpService, request: Request) -> Answer:
     """``GET /v1/wait``: hold the request until a need holds, or with ``since`` while no signal came after that."""
     request.check_accept(JSON)
     names = ("full", "key", "limit", "need", "prefix", "since", "wait")
@@ -39,7 +39,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
         raise problems.invalid("/key", f"name at least one key in the query, got {query.keys()!r}")
     keys = distinct_keys(query.keys())
     request.use(*keys)
-    service.held_requests.check_limit()
+    service.held.requests.check_limit()
     if not wait.seconds:
         return Answer(204, headers=wait.headers)  # only later signals count
     held_for = service.shortened(wait.seconds)
@@ -48,7 +48,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
     # A wait with a timeout ends the held request by itself.
     longest = held_for if once.timeout is None else None
     try:
-        if not await service.held_requests.until(end_of(once), longest, request.receive):
+        if not await service.held.requests.until(end_of(once), longest, request.receive):
             await service.state.caught_up()
     finally:
         once.cancel()  # it is over, the client left, or the service drains
@@ -61,7 +61,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
     return Answer(204, headers=wait.headers)
 
 
-async def _follow(service: Service, request: Request, query: Query, since: Since) -> Answer:
+async def _follow(service: HttpService, request: Request, query: Query, since: Since) -> Answer:
     """Answer with every signal after an index, or hold the request while there is none."""
     wait = request.wait(query, service.settings.max_wait)
     for name in ("need", "full"):
@@ -77,7 +77,7 @@ async def _follow(service: Service, request: Request, query: Query, since: Since
         seen = Seen(since.history or service.state.epoch, since.index)
         held_for = service.shortened(wait.seconds)
         # One more than fits: then there are more.
-        found = await service.followers.follow(
+        found = await service.held.followers.follow(
             wanted, seen, most=limit + 1, wait=held_for, receive=request.receive
         )
     shown = _shown(found.signals, limit)

@@ -15,16 +15,19 @@ class Positions:
     Args:
         timer: For the waits.
         present: Returns the state's position, which goes back if the state is loaded again after a loss.
+
+    Attributes:
+        waiting: How many there are.
     """
 
     def __init__(self, timer: Timer, present: Callable[[], int]) -> None:
         self._timer: Final = timer
         self._present: Final = present
         self._reached = Watermark(timer=timer)
-        self._waiting = 0
+        self.waiting = 0
 
     def __repr__(self) -> str:
-        return f"<Positions at={self._present()} waiting={self._waiting}>"
+        return f"<Positions at={self._present()} waiting={self.waiting}>"
 
     async def reach(self, position: int, seconds: float) -> None:
         """Wait until a position is applied. O(log waits).
@@ -34,18 +37,17 @@ class Positions:
             PurgatoryClosed: The timer is closed.
         """
         until = self._timer.time() + seconds
-        self._waiting += 1
+        self.waiting += 1
         try:
             while position > self._present():
                 with suppress(LogUnavailable):
                     await self._reached.reach(position, max(until - self._timer.time(), 0))
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
     def look(self) -> None:
-        """Complete the waits for the present position; after each step. O(1) without waits."""
-        if self._waiting:
-            self._reached.advance(self._present())
+        """Complete the waits for the present position; due after each step while any wait."""
+        self._reached.advance(self._present())
 
     def restart(self) -> None:
         """Check all waits against the position of a state that was loaded."""

@@ -145,7 +145,7 @@ class Server:
         service = self.app.service
         probed = PROBED | {settings.base_path.encode() + path for path in PROBED}
         front = ServerContext(
-            self.app, service.timer, deadlines, log, service.unsent, self.app.traffic, probed
+            self.app, service.timer, deadlines, log, service.held.unsent, self.app.traffic, probed
         )
         config = uvicorn.Config(
             self.app,

@@ -108,7 +108,7 @@ async def test_a_stream_of_events_ends_with_its_token(shop):
     shop.change(BOB)
     await settled(shop)
     assert (lost.status, lost.answered, kept.answered) == (200, True, False)
-    assert len(shop.service.streams.running) == 1
+    assert len(shop.service.held.streams.running) == 1
     kept.hang_up()
     await settled(shop)
 

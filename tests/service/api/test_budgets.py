@@ -120,10 +120,10 @@ async def test_metrics_show_what_is_used_of_the_budget(client):
 async def test_the_feed_takes_what_the_state_has_left(client):
     for number in range(100):
         await client.signal(f"key{number % 7}")
-    before = client.service.feed.size
+    before = client.service.held.feed.size
     await fill(client)
-    assert 128 < client.service.feed.size < before / 10  # the newest at least
-    first, _ = client.service.feed.read(0)
+    assert 128 < client.service.held.feed.size < before / 10  # the newest at least
+    first, _ = client.service.held.feed.read(0)
     assert b"event: gap" in first.partition(b"\n\n")[0]
 
 

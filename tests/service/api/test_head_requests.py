@@ -31,7 +31,7 @@ async def test_head_of_the_events_ends_behind_the_headers(client):
     whole = await client.held("GET", "/v1/events")
     head = await client.request("HEAD", "/v1/events")
     assert (head.status, head.headers, head.body) == (200, whole.headers, b"")
-    assert len(client.service.streams.running) == 1
+    assert len(client.service.held.streams.running) == 1
     whole.hang_up()
     await settle()
 

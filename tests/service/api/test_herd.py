@@ -31,7 +31,7 @@ async def gather_herd(client, target, size=HERD):
         await client.submit("a", id="op")
     herd = [client.start("GET", target) for _ in range(size)]
     await settle()
-    assert client.service.held_requests.count == size
+    assert client.service.held.requests.count == size
     return herd
 
 

@@ -85,7 +85,7 @@ async def test_a_follower_hears_no_more_than_an_answer_holds(client):
     held = await client.held("GET", "/v1/wait?key=a&since=0&wait=30s")
     for _ in range(9):
         client.post(SignalKey(key="a", value=Raw(b'"%b"' % LARGE.encode())))
-    assert [len(each.heard) for each in client.service.followers._by_key["a"]] == [3]
+    assert [len(each.heard) for each in client.service.held.followers._by_key["a"]] == [3]
     await settle()
     assert (len(held.json["signals"]), held.json["more"], held.json["gap"]) == (2, True, False)
     rest = (await client.request("GET", f"/v1/wait?key=a&since={held.json['next']}")).json

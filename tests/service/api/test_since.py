@@ -65,7 +65,7 @@ async def test_a_request_is_held_until_a_signal_comes(client, names):
     assert not held.answered
     assert (await client.signal("a", value=7))["completed"] == 0
     assert held.json["signals"] == [{"key": "a", "index": 3, "value": 7}]
-    assert client.service.followers.waiting == 0
+    assert client.service.held.followers.waiting == 0
 
 
 async def test_an_empty_answer_says_how_far_it_looked(client):
@@ -131,7 +131,7 @@ async def test_another_history_is_a_gap_before_all_that_is_kept(client, since):
     found = await follow(client, f"key=a&since={since}&wait=9")
     assert (indexes(found), found["index"], found["gap"]) == ([1, 2], 2, True)
     assert (await follow(client, f"key=b&since={since}&wait=9")) == {**EMPTY, "gap": True, "index": 2}
-    assert client.service.followers.gaps == 2
+    assert client.service.held.followers.gaps == 2
 
 
 async def test_signals_beyond_those_kept_are_a_gap(make_client):
@@ -214,17 +214,17 @@ async def test_an_index_that_a_read_showed_is_a_good_place(client):
 async def test_a_follower_is_held_as_other_requests_are(make_client):
     client = make_client(max_pending=1)
     held = await client.held("GET", "/v1/wait?prefix=a&since=0&wait=9")
-    assert (client.service.pending, client.service.held_requests.count) == (0, 1)
+    assert (client.service.pending, client.service.held.requests.count) == (0, 1)
     assert (await client.request("GET", "/v1/wait?key=a&since=0&wait=9")).slug == "overloaded"
     assert (await client.request("GET", "/v1/wait?key=a&since=0")).status == 204
     held.hang_up()
     await settle()
-    assert (client.service.held_requests.count, client.service.followers.waiting) == (0, 0)
+    assert (client.service.held.requests.count, client.service.held.followers.waiting) == (0, 0)
     held = await client.held("GET", "/v1/wait?key=a&since=0&wait=9")
     client.service.drain()
     await settle()
     assert held.slug == "draining"
-    assert client.service.followers.waiting == 0
+    assert client.service.held.followers.waiting == 0
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,6 @@ async def test_followers_get_each_signal_once_or_know_of_a_gap(make_client, seed
         if follower.request is not None:
             follower.cut()
     await settle()
-    assert client.service.followers.waiting == 0
+    assert client.service.held.followers.waiting == 0
     assert sum(follower.got for follower in followers) > STEPS
     assert any(follower.gaps for follower in followers)

@@ -37,12 +37,12 @@ async def test_a_one_shot_wait_that_ends_empty_is_204(client):
 
 async def test_a_client_that_leaves_takes_its_one_shot_wait_with_it(client):
     held = await client.held("GET", "/v1/wait?key=a&wait=9")
-    assert (client.service.pending, client.service.held_requests.count) == (1, 1)
+    assert (client.service.pending, client.service.held.requests.count) == (1, 1)
     held.hang_up()
     await settle()
     assert held.task.done()
     assert not held.answered
-    assert (client.service.pending, client.service.held_requests.count) == (0, 0)
+    assert (client.service.pending, client.service.held.requests.count) == (0, 0)
     assert (await client.signal("a"))["completed"] == 0
 
 
@@ -51,7 +51,7 @@ async def test_an_operation_outlives_the_client_that_submitted_it(client):
     poll = await client.held("GET", "/v1/operations/op?wait=9")
     held.hang_up()
     await settle()
-    assert client.service.held_requests.count == 1
+    assert client.service.held.requests.count == 1
     await client.signal("a")
     assert poll.json["state"] == "completed"
 
@@ -60,7 +60,7 @@ async def test_a_client_that_leaves_frees_its_read(client):
     held = await client.held("GET", "/v1/keys/a?index=0&wait=9")
     held.hang_up()
     await settle()
-    assert client.service.held_requests.count == 0
+    assert client.service.held.requests.count == 0
 
 
 async def test_an_answer_to_a_client_that_just_left_is_undelivered(client):
@@ -70,7 +70,7 @@ async def test_an_answer_to_a_client_that_just_left_is_undelivered(client):
     await settle()
     assert signal.json["completed"] == 1
     assert client.service.metrics.undelivered == 1
-    assert client.service.held_requests.count == 0
+    assert client.service.held.requests.count == 0
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ async def test_a_cancelled_request_leaves_nothing(client, target):
     held = await client.held("GET", target)
     held.task.cancel()
     await settle()
-    assert (client.service.pending, client.service.held_requests.count) == (0, 0)
+    assert (client.service.pending, client.service.held.requests.count) == (0, 0)
 
 
 async def test_operations_and_one_shot_waits_have_the_same_limit(make_client):

@@ -288,11 +288,11 @@ async def test_a_comment_comes_after_every_fifteen_seconds_of_silence(client):
 
 async def test_a_reader_that_leaves_is_gone_at_once(client):
     leaver, stays = await follow(client), await follow(client)
-    assert len(client.service.streams.running) == 2
+    assert len(client.service.held.streams.running) == 2
     await client.advance(stream.PAUSE)
     leaver.hang_up()
     await settle()
-    assert len(client.service.streams.running) == 1
+    assert len(client.service.held.streams.running) == 1
     sent = leaver.body
     await client.signal("a")
     assert len(await read_events(client, stays)) == 1
@@ -307,7 +307,7 @@ async def test_a_reader_leaving_in_the_pass_of_an_event_is_removed(client):
     reader.hang_up()
     await settle()
     assert reader.task.done()
-    assert not client.service.streams.running
+    assert not client.service.held.streams.running
 
 
 async def test_a_drain_ends_the_stream_behind_what_there_was_to_tell(client):
@@ -318,7 +318,7 @@ async def test_a_drain_ends_the_stream_behind_what_there_was_to_tell(client):
     for reader in (waiting, new):
         assert reader.answered
         assert [event.number for event in events_in(reader.body)] == [1]
-    assert not client.service.streams.running
+    assert not client.service.held.streams.running
     refused = await client.request("GET", EVENTS)
     assert (refused.status, refused.slug) == (503, "draining")
     assert "retry-after" in refused.headers

@@ -124,7 +124,7 @@ async def test_a_reader_that_takes_nothing_for_a_minute_is_given_up(client):
     assert reader.task.done()
     assert not reader.ended
     assert isinstance(reader.task.exception(), ConnectionError)  # so that the server cuts the connection
-    assert not client.service.streams.running
+    assert not client.service.held.streams.running
 
 
 async def test_a_reader_that_takes_a_little_sometimes_is_kept(client):
@@ -179,7 +179,7 @@ async def test_a_reader_leaving_during_a_write_is_removed_at_once(client):
     reader.leave()
     await settle()
     assert reader.task.done()
-    assert not client.service.streams.running
+    assert not client.service.held.streams.running
 
 
 async def test_a_storm_of_events_is_no_storm_of_writes(client):
@@ -261,7 +261,7 @@ async def test_a_server_error_on_send_counts_as_a_disconnect(client):
     scope = {"type": "http", "method": "GET", "path": "/v1/events", "raw_path": b"/v1/events"}
     scope |= {"query_string": b"", "headers": [(b"host", b"localhost")]}
     await client.app(scope, receive, send)
-    assert not client.service.streams.running
+    assert not client.service.held.streams.running
 
 
 async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
@@ -291,7 +291,7 @@ async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
         ticking = loop.call_soon(tick)
         try:
             with contextlib.suppress(ConnectionResetError):
-                await service.streams.stream(0, receive).send_to(send)
+                await service.held.streams.stream(0, receive).send_to(send)
         finally:
             ticking.cancel()
 
@@ -299,6 +299,6 @@ async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
         assert await cancel_sweep(scenario) > 5
     finally:
         await settle()
-    assert not service.streams.running
-    assert service.feed._newest.waiting == 0
+    assert not service.held.streams.running
+    assert service.held.feed._newest.waiting == 0
     assert service.timer.pending == 0

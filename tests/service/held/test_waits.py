@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from purgatory_async.durable.documents import CountNeed
 from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.durable.fold.needs import need_for
-from purgatory_async.service.service import Service
+from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop, assert_clean
 
@@ -42,7 +42,7 @@ class AloneWait:
 
 async def play(script):
     """Do the same with the service's waits and with waits that share nothing, and compare after each step."""
-    service = Service(Settings(jitter=0))
+    service = HttpService(Settings(jitter=0))
     waits, alone = [], []
     for verb, *details in script:
         if verb == "wait":

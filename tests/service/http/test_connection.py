@@ -136,9 +136,9 @@ async def test_what_is_behind_a_held_request_waits_for_its_answer(wired):
 async def test_leaving_a_held_request_is_noticed_behind_any_bytes(wired, behind):
     link = wired.link()
     await link.send(HELD + behind)
-    assert wired.service.held_requests.count == 1
+    assert wired.service.held.requests.count == 1
     await link.hang_up()
-    assert wired.service.held_requests.count == 0
+    assert wired.service.held.requests.count == 0
     await done(wired)
     assert wired.signals == 0
 
@@ -251,7 +251,7 @@ async def test_bytes_behind_a_held_request_are_discarded(wired):
     assert link.pipe.reading
     await link.send(SIGNAL)
     await link.hang_up()
-    assert wired.service.held_requests.count == 0
+    assert wired.service.held.requests.count == 0
     await done(wired)
     assert wired.signals == 0
 
@@ -283,7 +283,7 @@ async def test_reading_resumes_once_little_is_left(wired):
     await link.send(HELD + HELD + behind)
     assert not link.pipe.reading
     await wired.client.signal("a")
-    assert (len(link.replies), wired.service.held_requests.count, link.pipe.reading) == (1, 1, True)
+    assert (len(link.replies), wired.service.held.requests.count, link.pipe.reading) == (1, 1, True)
     await wired.after(2)
     await wired.client.signal("a")
     assert len(link.replies) == 2 + len(behind) // len(SIGNAL)
@@ -297,7 +297,7 @@ async def test_who_floods_behind_a_held_request_is_cut(wired):
     await link.send(*[b"a" * 65_536] * 65)
     assert link.pipe.cut
     await settle()
-    assert wired.service.held_requests.count == 0
+    assert wired.service.held.requests.count == 0
     await done(wired)
 
 
@@ -339,7 +339,7 @@ async def test_an_operation_outlives_the_connection_that_submitted_it(wired):
         request("/v1/operations?wait=50s", "POST", json.dumps({"keys": ["a"], "id": "op"}).encode())
     )
     await link.hang_up()
-    assert wired.service.held_requests.count == 0
+    assert wired.service.held.requests.count == 0
     assert (await wired.client.request("GET", "/v1/operations/op")).json["state"] == "pending"
     await wired.client.signal("a")
     await done(wired)

@@ -140,10 +140,10 @@ async def test_a_held_request_has_no_deadline_but_its_own(wired):
 async def test_a_held_request_without_its_body_is_refused(wired):
     link = wired.link()
     await link.send(request("/v1/wait?key=a&wait=199s", content_length="5"))
-    assert wired.service.held_requests.count == 1
+    assert wired.service.held.requests.count == 1
     await wired.after(BODY_TIME + TICK)
     assert link.refused == "too-slow"
-    assert wired.service.held_requests.count == 0
+    assert wired.service.held.requests.count == 0
     await link.hang_up()
 
 

@@ -24,10 +24,10 @@ async def test_a_held_request_ends_when_its_client_leaves(wired, body):
     link = wired.link()
     head = request("/v1/wait?key=a&wait=30s", content_length=str(5 if body else 0))
     await link.send(head + body)
-    assert wired.service.held_requests.count == 1
+    assert wired.service.held.requests.count == 1
     await link.hang_up()
     await settle()
-    assert (wired.service.held_requests.count, wired.service.waits.purgatory.pending) == (0, 0)
+    assert (wired.service.held.requests.count, wired.service.waits.purgatory.pending) == (0, 0)
 
 
 # A second task each was an eighth of a held request's memory.
@@ -36,7 +36,7 @@ async def test_a_held_request_has_one_task(wired):
     links = [wired.link() for _ in range(3)]
     for link in links:
         await link.send(HELD)
-    assert len(asyncio.all_tasks()) - before == len(links) == wired.service.held_requests.count
+    assert len(asyncio.all_tasks()) - before == len(links) == wired.service.held.requests.count
     for link in links:
         await link.hang_up()
     await settle()
@@ -51,7 +51,7 @@ async def test_the_next_request_is_not_ended_with_the_held_one(wired):
     await link.send(HELD)
     await link.hang_up()
     await settle()
-    assert wired.service.held_requests.count == 0
+    assert wired.service.held.requests.count == 0
     assert wired.service.metrics.undelivered == 0
 
 
@@ -59,9 +59,9 @@ async def test_a_result_for_a_client_that_left_is_undelivered(wired):
     link = wired.link()
     await link.send(request("/v1/keys/a?index=0&wait=50s"))
     link.pipe.close()  # noticed in the next pass of the loop, before the request runs again
-    assert wired.service.held_requests.happened("a")
+    assert wired.service.held.requests.happened("a")
     await settle()
-    assert (wired.service.held_requests.count, link.pipe.written) == (0, b"")
+    assert (wired.service.held.requests.count, link.pipe.written) == (0, b"")
     assert wired.service.metrics.undelivered == 1
 
 
@@ -69,7 +69,7 @@ async def test_a_result_for_a_client_that_left_is_undelivered(wired):
 async def test_a_held_request_reads_on_through_its_body(wired):
     link = wired.link()
     await link.send(request("/v1/keys/a?index=0&wait=50s", content_length="200000"), b"a" * 70_000)
-    assert (wired.service.held_requests.count, link.pipe.reading) == (1, True)
+    assert (wired.service.held.requests.count, link.pipe.reading) == (1, True)
     await link.hang_up()
     await settle()
-    assert wired.service.held_requests.count == 0
+    assert wired.service.held.requests.count == 0

@@ -44,7 +44,12 @@ def wired(make_client):
         both = Wired(make_client(**settings))
         limits = Deadlines(head=HEAD_TIME, body=BODY_TIME)
         context = ServerContext(
-            both.client.app, both.service.timer, limits, both, both.service.unsent, both.client.app.traffic
+            both.client.app,
+            both.service.timer,
+            limits,
+            both,
+            both.service.held.unsent,
+            both.client.app.traffic,
         )
         both.kind = connection_class(context)
         return both

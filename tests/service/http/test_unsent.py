@@ -88,7 +88,7 @@ async def test_a_lost_connection_gives_its_bytes_back(wired):
         link.pipe.lose(ConnectionResetError())
     await wired.after(1)
     assert (await asked(wired, "/v1/keys/other")).status == 200
-    assert wired.service.unsent.used == 0
+    assert wired.service.held.unsent.used == 0
 
 
 async def test_a_client_that_takes_nothing_is_cut_and_counted(wired):
@@ -128,7 +128,7 @@ async def test_a_transport_gets_a_long_answer_in_pieces(make_client):
     link = await long_answer(wired)
     assert link.pipe.unread <= 3 * 64 * KIB
     assert link.protocol.unsent > 1000 * KIB
-    assert wired.service.unsent.used == link.protocol.unsent
+    assert wired.service.held.unsent.used == link.protocol.unsent
     assert await take_all(link) <= 3 * 64 * KIB
     assert (link.reply.json["value"], link.protocol.unsent) == ("x" * 1000 * KIB, 0)
     await link.hang_up()

@@ -1,0 +1,129 @@
+"""The service as the endpoints have it: with the requests that wait over HTTP, and the other workers."""
+
+import asyncio
+import datetime as dt
+import random
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from purgatory_async import Timer
+from purgatory_async.clock import monotonic
+from purgatory_async.service.backing import keep
+from purgatory_async.service.contract.messages import Draining
+from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
+from purgatory_async.service.held.held import Held
+from purgatory_async.service.logs import Log
+from purgatory_async.service.peers import Peers
+from purgatory_async.service.service import Service, utc_now
+from purgatory_async.service.settings.settings import Settings
+from purgatory_async.service.stats.recent import Recent
+from purgatory_async.service.stats.survey import Survey
+from purgatory_async.service.visit import admit_change
+from purgatory_async.web.waiting import RETRY_SPREAD, shortened
+
+__all__ = ["HttpService"]
+
+
+class HttpService(Service):
+    """A service that holds requests, knows its last minute, and can be drained.
+
+    Args:
+        settings: The limits.
+        timer: For every wait; None makes one.
+        wall_clock: Where log time begins, and the time of the stats.
+        draw: Returns a random fraction from 0 to 1, for the jitter.
+
+    Attributes:
+        held: What waits.
+        peers: The other workers.
+        recent, survey: The figures of the last minute, and what is pending.
+        loaded: Set once the state is.
+        leaving: Whether ``/readyz`` answers 503; all other requests are served until it drains.
+
+    Raises:
+        SettingsError: The journal's directory cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        timer: Timer | None = None,
+        wall_clock: Callable[[], dt.datetime] = utc_now,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        super().__init__(settings, timer=timer, wall_clock=wall_clock)
+        # Without another clock, the loop's: a timer asks at each reading which one that is.
+        self.now: Final = monotonic if timer is None else timer.time
+        self.wall_clock: Final = wall_clock
+        state, timer = self.state, self.timer
+        self.held: Final = Held(settings, state, timer, self._pace, self._count_undelivered)
+        self.peers: Final = Peers(timer)
+        # Events are on the clock of the log, which in memory is the timer's.
+        self.recent: Final = Recent(
+            timer, None if settings.store.in_memory else lambda: state.now_us() * 1000
+        )
+        self.survey: Final = Survey(state, self.waits, timer, self.recent, wall_clock, listed=self.listed)
+        self.loaded: Final = asyncio.Event()
+        self.leaving = False
+        self._draw: Final = draw
+        self._turn: Final = count()
+        self._hearers = (self.held.requests, self.recent, self.held.feed)
+        self._answering = self.held.requests
+        self._hear = self.held.hear
+        self._follow(state.fold)
+        show_gauges(self.metrics, state, self.held)
+        show_queues(self.metrics, state, self.survey.oldest)
+        show_limits(self.metrics, state, self.waits, self.held)
+
+    def __repr__(self) -> str:
+        state = "draining" if self.draining else "serving"
+        return f"<HttpService {state} pending={self.pending} held={self.held.count}>"
+
+    def note_lag(self, seconds: float) -> None:
+        """Count a delay of the event loop."""
+        self.metrics.loop_lag.observe(seconds)
+        self.recent.note_lag(seconds)
+
+    def shortened(self, wait: float) -> float:
+        """Return a wait in seconds, shortened by the next draw of the jitter."""
+        return shortened(wait, self.settings.jitter, self._draw())
+
+    def retry_after(self) -> int:
+        """Return after how many seconds the next refused client may retry: each second of the spread in turn.
+
+        Turns spread a herd evenly; random numbers do so only on average.
+        """
+        return next(self._turn) % RETRY_SPREAD + 1
+
+    def drain(self) -> int:
+        """Refuse new waits and end every held request with ``draining``; return how many. Idempotent.
+
+        Signals, completions and reads go on.
+        """
+        self.leaving = True
+        return super().drain() + self.held.close()
+
+    def begin_drain(self) -> Draining:
+        """Become not ready, serve for the drain delay, then `drain`; return what it ends. Raises as `admit_change`."""
+        admit_change()
+        held = self.held.count
+        if not self.leaving:
+            self.leaving = True
+            if self.settings.drain_delay:
+                self.timer.call_later(self.settings.drain_delay, self.drain)
+            else:
+                self.drain()
+        return Draining(held, self.fold.operations.purgatory.pending)
+
+    async def run(self, lines: Log | None = None) -> None:
+        """Load the state from its store, if it has one, and keep it up to date until closed; raises as `State.run`.
+
+        Args:
+            lines: For failures of checkpoints; without it none are saved.
+        """
+        await keep(self.settings, self.state, self.metrics, lines, self.loaded.set)
+
+    def _look_again(self, *, lost: bool) -> None:
+        self.held.look_again(lost=lost)

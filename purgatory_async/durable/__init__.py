@@ -7,7 +7,8 @@
 | `state` | what `at_once` and `on_log` have in common, and the guard that both ask |
 | `at_once` | the state of one process, in memory |
 | `on_log` | a worker's state on a log, the same at every worker |
-| `loading`, `progress`, `steps`, `ticks`, `heartbeat`, `log_time`, `in_time` | what drives it |
+| `proposals`, `progress`, `in_time` | what it appends, and how far it is |
+| `steps`, `ticks`, `heartbeat`, `log_time`, `tasks`, `loading`, `recovery` | what drives it |
 | `history`, `since`, `listing` | for readers: the history of an index, what came after it, what is pending |
 | `urls`, `store_url`, `patient` | a log from its URL, also while its engine is away |
 | `checkpoints/` | checkpoints, exports, and what ``purgatory store`` does |

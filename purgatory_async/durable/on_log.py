@@ -6,38 +6,34 @@ so it is durable. A read waits until all that was in the log when it began is ap
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar
 
 from purgatory_async import Timer
-from purgatory_async.cluster import Appended, Head, Log, LogDamaged, LogError, LogGap, LogUnavailable
+from purgatory_async.cluster import Appended, Head, Log, LogDamaged, LogError, LogUnavailable
 from purgatory_async.cluster import Entry as LogEntry
-from purgatory_async.cluster.connection import Backoff, retrieve
 from purgatory_async.cluster.outage import Outage
-from purgatory_async.cluster.repetitions import Verdict
 from purgatory_async.cluster.replica import Replica
-from purgatory_async.cluster.writer import Writer
-from purgatory_async.durable.fold.codec import EntryError, decode, encode_as, size_of
-from purgatory_async.durable.fold.entries import Alive, Entry, SetLimits, Tick, WantItem
+from purgatory_async.durable.fold.codec import EntryError, decode
+from purgatory_async.durable.fold.entries import Entry, SetLimits, Tick, WantItem
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.results import Dropped, InLine, Result
 from purgatory_async.durable.fold.shared import Effect
-from purgatory_async.durable.heartbeat import Diverged, Heartbeat
+from purgatory_async.durable.heartbeat import Heartbeat
 from purgatory_async.durable.in_time import in_time
-from purgatory_async.durable.loading import check_reach, when_there
+from purgatory_async.durable.loading import when_there
 from purgatory_async.durable.log_time import LogTime
 from purgatory_async.durable.progress import Progress
+from purgatory_async.durable.proposals import Proposals
+from purgatory_async.durable.recovery import Recovery
 from purgatory_async.durable.state import Guard
 from purgatory_async.durable.steps import Steps
+from purgatory_async.durable.tasks import Tasks
 from purgatory_async.durable.ticks import Ticks
 
 _LOGGER: Final = logging.getLogger(__name__)
 
 A = TypeVar("A")
-
-
-class _Closed(LogError):  # noqa: N818 - no error, but what happened
-    """The state was closed by its owner."""
 
 
 class OnLog(Generic[A]):
@@ -56,12 +52,11 @@ class OnLog(Generic[A]):
         guard: Asked before each change; None lets all through.
 
     Attributes:
-        fold, log, settled: The state, and its log; see `State`.
+        fold, log, propose, post, settled: The state, and its log; see `State`.
         epoch: The log's epoch; positions of another epoch mean something else.
-        applied, appended, repeated: How many entries this worker has applied, appended, and dropped as repetitions.
+        applied: How many entries this worker has applied.
         noted: Called with the position and the size in bytes of each entry that was applied; None for no call.
-        outage: Why the engine does not serve, while it does not.
-        gaps, diverged: How many loads were made because entries were gone, or another replica's digest differed.
+        contact, proposals, recovery, ticks: The parts that count what happens to them.
     """
 
     def __init__(
@@ -79,7 +74,7 @@ class OnLog(Generic[A]):
     ) -> None:
         self.fold = Fold()
         self.epoch = ""
-        self.applied = self.appended = self.repeated = self.gaps = self.diverged = 0
+        self.applied = 0
         self.noted: Callable[[int, int], object] | None = None
         self.log: Final = log
         self._timer: Final = timer
@@ -88,28 +83,24 @@ class OnLog(Generic[A]):
         self._applied: Final = applied
         self._replaced: Final = replaced
         self._limits: Final = limits
-        self._guard: Final = guard or Guard()
-        self._steps: Final = Steps(timer.time_ns, self._stop)
+        self._tasks: Final = Tasks(self._fail)
+        self._steps: Final = Steps(timer.time_ns, self._tasks.fail)
         self.settled: Final = self._steps.idle
-        self._replica = Replica(
-            log, Head("", 0, 0, 1, 0), self._take, rest=self.settled
-        )  # until the log is open
-        self._progress: Final = Progress(log, timer, self._start, outage)
-        self.outage: Final = self._progress.contact.outage
-        self._writer: Final = Writer[Entry, A](
-            log,
-            encode=encode_as,
-            introduction=Alive(),
-            appended=self._note_appended,
-            failed=self._progress.contact.refuse,
+        unopened = Head("", 0, 0, 1, 0)
+        self._replica: Final = Replica(log, unopened, self._take, rest=self.settled)
+        self.recovery: Final = Recovery(log, self._replica, self._load)
+        self._progress: Final = Progress(log, timer, self._tasks.start, outage)
+        self.contact: Final = self._progress.contact
+        self.proposals: Final = Proposals[A](
+            log, timer, timeout, guard=guard or Guard(), contact=self.contact, noted=self._note_appended
         )
+        self._writer: Final = self.proposals.writer
+        self.propose: Final = self.proposals.propose
+        self.post: Final = self.proposals.post
         self._log_time: Final = LogTime(lambda: timer.time_ns() // 1000)
-        self._ticks: Final = Ticks(timer, self._log_time, lambda: self.post(Tick()), self.fold)
+        self.ticks: Final = Ticks(timer, self._log_time, lambda: self.post(Tick()), self.fold)
         self._looking = self._appending = False
         self._heartbeat: Final = Heartbeat(timer, self.post)
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
-        self._stopped: Final = asyncio.Event()
-        self._failure: Exception | None = None  # why nothing is applied any more
         self._expected = ""
         self._loaded: Callable[[str], object] = lambda _: None
 
@@ -124,32 +115,17 @@ class OnLog(Generic[A]):
     @property
     def connected(self) -> bool:
         """Whether the state has been up to the log's end since it was loaded, and the log answers and takes entries."""
-        return self._failure is None and self._progress.connected
+        return self._tasks.failure is None and self._progress.connected
 
     @property
     def cause(self) -> str | None:
         """Why the engine does not serve now, a key of `CAUSES`; None while it does."""
-        return self.outage.cause
+        return self.contact.outage.cause
 
     @property
     def lag(self) -> float:
         """Seconds since this worker had applied all that it knew of; 0.0 if it has, and the engine is heard."""
         return self._progress.lag
-
-    @property
-    def reconnects(self) -> int:
-        """How many times the engine answered again after a call had failed."""
-        return self._progress.contact.reconnects
-
-    @property
-    def ticks(self) -> int:
-        """How many ticks this worker has proposed."""
-        return self._ticks.appended
-
-    @property
-    def unwritten(self) -> int:
-        """How many entries wait to be appended."""
-        return self._writer.waiting
 
     @property
     def writer(self) -> str:
@@ -173,10 +149,10 @@ class OnLog(Generic[A]):
         self._log_time.correct(head.at_us)
         try:
             await self._load(head.epoch, 0.0)
-            self._start(self._read())
+            self._tasks.start(self.recovery.run())
             await self._progress.arrival()
         except BaseException as error:  # noqa: BLE001 - also a cancellation; it is raised below
-            failure = self._failure or error
+            failure = self._tasks.failure or error
             await self.aclose()
             raise failure from None
         if self._limits is not None and self.fold.shared.limits.would_change(self._limits):
@@ -190,50 +166,17 @@ class OnLog(Generic[A]):
             LogError: The log has failed for good.
         """
         for work in (self._writer.run(), self._heartbeat.run(self._alive), self._progress.listen()):
-            self._start(work)
-        try:
-            await self._stopped.wait()
-        finally:
-            await self._end_tasks()
-        if self._failure is not None and not isinstance(self._failure, _Closed):
-            raise self._failure
+            self._tasks.start(work)
+        await self._tasks.wait()
 
     async def aclose(self) -> None:
         """Close the log; waiting calls raise `LogError`. Idempotent."""
         try:
-            await self._end_tasks()
+            await self._tasks.end()
         finally:
             self._steps.drop()
             self.fold.close()
             await self.log.aclose()
-
-    async def propose(self, entry: Entry) -> A:
-        """Append an entry, which becomes this worker's; return its answer once it is durable and applied here.
-
-        Raises:
-            Exception: What the guard raises.
-            PurgatoryFull: 10 000 entries or 64 MiB wait to be appended.
-            LogUnavailable: The timeout has passed, or the state was loaded again; the entry may still happen. To cancel
-                the caller has the same effect.
-            LogError: The state is closed, or has failed.
-        """
-        self._guard.admit()
-        proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.positions - 1))
-        appended = self.appended
-        try:
-            late = "the entry was not applied within {} s; it may still happen"
-            with self._guard.revocable(lambda refusal: self._writer.withdraw(proposed, refusal)):
-                return await in_time(proposed, self._timer, self._timeout, late)
-        except LogUnavailable as error:
-            if self.appended == appended and error.cause == "timeout":
-                self._progress.contact.give_up(error)
-            raise
-
-    def post(self, entry: Entry) -> "asyncio.Future[A]":
-        """Append an entry for which no caller waits, however long it takes; raises as `propose`."""
-        posted = self._writer.propose(entry, size_of(entry))
-        posted.add_done_callback(retrieve)
-        return posted
 
     async def caught_up(self) -> None:
         """Return once all that was in the log when this was called is applied here.
@@ -242,12 +185,12 @@ class OnLog(Generic[A]):
             LogUnavailable: It was not within the timeout.
             LogError: The state is closed, or has failed.
         """
-        self._require_open()
+        self._tasks.require()
         late = "the log's end was not reached within {} s"
         for _ in range(2):
             await in_time(self._progress.arrival(), self._timer, self._timeout, late)
             await self._steps.idle()
-            self._require_open()
+            self._tasks.require()
             if not self._progress.loading:
                 break
 
@@ -272,7 +215,12 @@ class OnLog(Generic[A]):
             self.noted(raw.position, len(raw.data))
         self._log_time.hear(raw.at_us)
         if entry.writer == self._writer.name:
-            self._settle(entry, result, effects, answer)
+            if not isinstance(result, Dropped):
+                taker = None
+                if isinstance(result, InLine) and isinstance(entry, WantItem):
+                    taker = self.fold.queues.takers[entry.lease_id]
+                self.ticks.note(effects, taker)
+            self.proposals.settle(entry, result, answer)
         self._progress.advance(raw.position)
         if not self._looking:
             self._looking = True
@@ -281,30 +229,16 @@ class OnLog(Generic[A]):
         if self.fold.diverged_at is not None and not self._appending and not self._steps.busy:
             self._heartbeat.compare(raw.position, entry, self.fold)
 
-    def _settle(self, entry: Entry, result: Result, effects: Sequence[Effect], answer: A) -> None:
-        """Answer this worker's own entry."""
-        verdict = Verdict.NEW
-        if isinstance(result, Dropped):
-            verdict = Verdict(result.why)
-            self.repeated += verdict is Verdict.REPEATED
-        else:
-            taker = None
-            if isinstance(result, InLine) and isinstance(entry, WantItem):
-                taker = self.fold.queues.takers[entry.lease_id]
-            self._ticks.note(effects, taker)
-        self._writer.settle(entry.number, verdict, answer)
-
     def _look(self) -> None:
         """After some steps: schedule what is due next, and note how far this worker is."""
         self._looking = False
         if not self._steps.busy:  # else its end looks
-            self._ticks.look()
+            self.ticks.look()
         self._progress.hear(self.position)
 
     def _note_appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
-        self.appended += len(batch)
         self._heartbeat.wrote_at = self._timer.time()
-        self._progress.contact.accept()
+        self.contact.accept()
         self._log_time.hear(appended.at_us)
         self._progress.hear(appended.first + len(batch) - 1)
         if not self._progress.loading:
@@ -316,31 +250,8 @@ class OnLog(Generic[A]):
 
     # Tasks.
 
-    async def _read(self) -> None:
-        backoff = Backoff()
-        while True:
-            begun = self.position
-            try:
-                await self._replica.run()
-            except LogGap as gap:
-                self.gaps += 1
-                epoch, oldest = gap.epoch, gap.oldest
-                _LOGGER.warning("the log has a gap: loading the state again: %s", gap)
-            except Diverged:
-                self.diverged += 1
-                epoch, oldest = self.epoch, 0
-            else:
-                raise LogError(f"{self.log!r} was closed: cannot follow it")
-            if self.position > begun:
-                backoff.reset()
-            await self._load(epoch, backoff.next_delay())
-            check_reach(self.position, oldest)
-            _LOGGER.warning(
-                "the state is loaded again, from position %d of epoch %s", self.position, self.epoch
-            )
-
-    async def _load(self, epoch: str, delay: float) -> None:
-        """Load the newest checkpoint after a delay; until then nothing is applied or shown.
+    async def _load(self, epoch: str, delay: float) -> int:
+        """Load the newest checkpoint after a delay, and return its position; until then nothing is applied or shown.
 
         The checkpoint's own epoch counts: entries may be lost again meanwhile. Without a checkpoint it is ``epoch``.
         """
@@ -357,7 +268,8 @@ class OnLog(Generic[A]):
         self._replaced(fold)
         before.close()
         self._progress.loaded(fold.position, end)
-        self._ticks.restart(fold, end)
+        self.ticks.restart(fold, end)
+        return fold.position
 
     def _alive(self) -> tuple[Fold, bool] | None:
         """Return what the heartbeat needs to know."""
@@ -365,39 +277,11 @@ class OnLog(Generic[A]):
             return None
         has_takers = self._writer.name in self.fold.queues.takers_of
         # Not with a change, which would be appended again with it after its caller has left.
-        asks = self._progress.contact.refusing and self._writer.idle
+        asks = self.contact.refusing and self._writer.idle
         return self.fold, has_takers or asks
 
-    # Ending.
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and isinstance(error := task.exception(), Exception):
-            self._stop(error)
-
-    def _stop(self, failure: Exception) -> None:
-        """Fail waiting and later calls; the first reason counts."""
-        if self._failure is not None:
-            return
-        self._failure = failure
-        reason = failure if isinstance(failure, LogError) else LogError(f"state has failed: {failure}")
-        self._ticks.close()
+    def _fail(self, reason: LogError) -> None:
+        """Fail waiting and later calls."""
+        self.ticks.close()
         self._writer.fail(reason)
         self._progress.fail(reason)
-        self._stopped.set()
-
-    async def _end_tasks(self) -> None:
-        self._stop(_Closed("state is closed: cannot use it"))
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _require_open(self) -> None:
-        if self._failure is not None:
-            raise LogError(f"state is closed: {self._failure}")

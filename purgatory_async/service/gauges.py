@@ -98,24 +98,24 @@ def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:
     for name, documentation, read in (
         ("position", "The newest position applied.", lambda: state.position),
         ("lag_seconds", "Seconds since all that was known was applied.", lambda: state.lag),
-        ("unwritten", "Entries that wait to be appended.", lambda: state.unwritten),
+        ("unwritten", "Entries that wait to be appended.", lambda: state.proposals.writer.waiting),
     ):
         metrics.show(f"purgatory_log_{name}", documentation, read)
     for name, documentation, read in (
         ("applied", "Entries applied, those of a repeated load included.", lambda: state.applied),
-        ("appended", "Entries appended.", lambda: state.appended),
-        ("repeated", "Entries appended again, and dropped.", lambda: state.repeated),
-        ("ticks", "Ticks proposed.", lambda: state.ticks),
-        ("reconnects", "Answers of the engine after a call that failed.", lambda: state.reconnects),
-        ("gaps", "Loads of the state because entries were gone.", lambda: state.gaps),
+        ("appended", "Entries appended.", lambda: state.proposals.appended),
+        ("repeated", "Entries appended again, and dropped.", lambda: state.proposals.repeated),
+        ("ticks", "Ticks proposed.", lambda: state.ticks.appended),
+        ("reconnects", "Answers of the engine after a call that failed.", lambda: state.contact.reconnects),
+        ("gaps", "Loads of the state because entries were gone.", lambda: state.recovery.gaps),
         (
             "diverged",
             "Loads of the state because another worker's differed.",
-            lambda: state.diverged,
+            lambda: state.recovery.diverged,
         ),
     ):
         metrics.show(f"purgatory_log_{name}", documentation, read, counter=True)
-    outage = state.outage
+    outage = state.contact.outage
     metrics.show_each(
         "purgatory_store_trouble",
         "1 for the cause for which the store does not serve now.",

@@ -99,19 +99,19 @@ async def test_an_unknown_outcome_takes_effect_once(workers, lost):
     await settled(here, there)
     assert there.fold.shared.totals.signals == 1
     repeated = 2 if lost == ANSWER else 0
-    assert (here.state.repeated, there.fold.shared.totals.dropped) == (repeated, repeated)
-    assert here.state.reconnects > 0
+    assert (here.state.proposals.repeated, there.fold.shared.totals.dropped) == (repeated, repeated)
+    assert here.state.contact.reconnects > 0
 
 
 async def test_too_many_unwritten_entries_are_refused(workers):
     worker = await workers.start()
     worker.log.away = True
     await asyncio.sleep(0.1)
-    for number in range(10_000 - worker.state.unwritten):
+    for number in range(10_000 - worker.state.proposals.writer.waiting):
         worker.state.post(SignalKey(key=f"k{number}"))
     with pytest.raises(PurgatoryFull):
         await worker.propose(submit("a"))
-    assert worker.state.unwritten == 10_000
+    assert worker.state.proposals.writer.waiting == 10_000
 
 
 async def test_a_start_goes_on_from_the_newest_checkpoint(workers):
@@ -191,7 +191,7 @@ async def test_an_idle_worker_appends_only_its_digest(workers):
     before = workers.store.position
     await asyncio.sleep(600)
     assert 55 <= workers.store.position - before <= 61
-    assert worker.state.ticks == 0
+    assert worker.state.ticks.appended == 0
     assert worker.state.connected
     assert worker.state.lag == 0.0
 

@@ -72,5 +72,5 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
         while len({state.position for state in (here, there, late)}) > 1:
             await asyncio.gather(*(state.caught_up() for state in (here, there, late)))
         assert len({(state.position, digest(state.fold)) for state in (here, there, late)}) == 1
-        assert [state.diverged for state in (here, there, late)] == [0, 0, 0]
-        assert [state.gaps for state in (here, there, late)] == [0, 0, 0]
+        assert [state.recovery.diverged for state in (here, there, late)] == [0, 0, 0]
+        assert [state.recovery.gaps for state in (here, there, late)] == [0, 0, 0]

@@ -43,7 +43,7 @@ async def test_a_worker_that_fell_behind_loads_the_state_again(workers):
     there.log.deaf_s = 0
     there.log.cut()
     await there.state.caught_up()
-    assert (there.state.gaps, len(there.loads)) == (1, 2)
+    assert (there.state.recovery.gaps, len(there.loads)) == (1, 2)
     assert there.loads[1] == workers.store.checkpoint
     assert [effect.operation.id for effect in there.seen(OperationEnded)] == ["o3"]
     assert await settled(here, there)
@@ -184,14 +184,14 @@ async def test_a_state_that_differs_is_loaded_again_everywhere(workers, caplog):
     with caplog.at_level(logging.ERROR):
         await asyncio.sleep(60)
     assert await settled(here, there)
-    assert (here.state.diverged, there.state.diverged) == (1, 1)
+    assert (here.state.recovery.diverged, there.state.recovery.diverged) == (1, 1)
     assert here.fold.running == there.fold.running
     assert all(b"other digest".hex() in record.getMessage() for record in caplog.records)
     assert len(caplog.records) == 2
     await there.propose(SignalKey(key="b"))
     await settled(here, there)
     await asyncio.sleep(120)
-    assert (here.state.diverged, there.state.diverged) == (1, 1)
+    assert (here.state.recovery.diverged, there.state.recovery.diverged) == (1, 1)
 
 
 @pytest.mark.parametrize("bad", [b"no JSON", b'{"k":"other"}', b'{"k":"tick","more":1}'])

@@ -263,7 +263,7 @@ class Workers(RuleBasedStateMachine):
         for worker in self.workers:
             await worker.stop()
             # After a loss a worker may hear of another state before it hears of the loss; it loads its own again.
-            assert worker.state.diverged == 0 or len(self.truths) > 1
+            assert worker.state.recovery.diverged == 0 or len(self.truths) > 1
         await asyncio.gather(*(proposal.task for proposal in self.proposals), return_exceptions=True)
 
     def each_takes_effect_once(self, truth):

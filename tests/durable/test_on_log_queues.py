@@ -164,7 +164,7 @@ async def test_each_item_is_acknowledged_once(seed):
         assert len(acknowledged) == len(set(acknowledged)) <= totals.acknowledged
         assert totals.acknowledged <= len(acknowledged) + len(clients.unknown)
         assert left == 0 or clients.unknown  # a minute was enough for all whose outcome is known
-        assert {worker.state.diverged for worker in clients.team} == {0}
+        assert {worker.state.recovery.diverged for worker in clients.team} == {0}
 
 
 def check_leases(store):

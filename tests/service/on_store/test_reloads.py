@@ -23,7 +23,7 @@ async def fall_behind(members, here: Member, *happened):
     here.link.deaf_s = 0
     here.link.cut()
     await here.service.state.caught_up()
-    assert here.service.state.gaps == 1
+    assert here.service.state.recovery.gaps == 1
 
 
 async def test_a_wait_ends_at_the_signal(members):
@@ -132,7 +132,7 @@ async def test_a_position_that_a_reload_brought_is_waited_for(members):
     here.link.deaf_s = 0
     here.link.cut()
     await reading.task
-    assert (reading.status, reading.json["value"], here.service.state.gaps) == (200, 1, 1)
+    assert (reading.status, reading.json["value"], here.service.state.recovery.gaps) == (200, 1, 1)
 
 
 async def test_lost_entries_end_held_requests_with_gap(members):
@@ -163,7 +163,7 @@ async def test_an_append_refused_before_a_reload_counts_no_more(members):
     members.store.lose(0)
     await refused.task
     await asyncio.sleep(6)  # the next heartbeat is later
-    assert (refused.status, here.service.state.gaps) == (503, 1)
+    assert (refused.status, here.service.state.recovery.gaps) == (503, 1)
     assert (await here.request("GET", "/readyz")).status == 200
 
 

@@ -51,7 +51,7 @@ def run_demo(settings: Settings, listeners: Listeners, rate: float, seconds: flo
     """Serve and drive load until a signal, or for some seconds.
 
     Args:
-        settings: Of the service.
+        settings: The settings of the service.
         listeners: From `listen`, with a port alone.
         rate: New clients per second.
         seconds: How long to run; None until a signal.

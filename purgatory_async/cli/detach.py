@@ -25,7 +25,7 @@ def detach(arguments: Sequence[str], seconds: float) -> None:
     """Start a command in the background, wait until it answers, and print how to use and stop it.
 
     Args:
-        arguments: Of a command that announces its address.
+        arguments: The arguments of a command that announces its address.
         seconds: After which it stops by itself.
 
     Raises:

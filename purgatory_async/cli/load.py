@@ -37,7 +37,7 @@ class Load:
     """Clients, each with a small scenario of its own; ``rate`` new ones arrive per second.
 
     Attributes:
-        latencies: Of the last signals, in seconds.
+        latencies: The latencies of the last signals, in seconds.
         events: How many were read.
     """
 

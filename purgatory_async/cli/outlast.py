@@ -64,7 +64,7 @@ def wait_through_restarts(
     standard error. Interrupted, it cancels the operation.
 
     Args:
-        client: Of the service.
+        client: A client of the service.
         keys: Keys to watch.
         need: As for `Client.wait`.
         timeout: Seconds until the operation expires; None for never.
@@ -108,7 +108,7 @@ def watch_through_restarts(client: Client, key: str, index: int, *, timeout: flo
     """Wait until a key has a signal above an index, also where the service restarts meanwhile.
 
     Args:
-        client: Of the service.
+        client: A client of the service.
         key: Which.
         index: As for `Client.watch`; one above the newest index is answered at once.
         timeout: Seconds; None for as long as it takes.

@@ -123,7 +123,7 @@ class _OnlyExpiration:
         self._state: object = None
 
     def on_complete(self) -> None:
-        """Run it."""
+        """Run the second hook."""
         try:
             self._ended.on_expiration()
         finally:

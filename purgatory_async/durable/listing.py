@@ -72,7 +72,7 @@ class Listing:
         """Iterate over the operations submitted after a position.
 
         Args:
-            position: Of the last one before.
+            position: The position of the last one before.
             key: Only its watchers; None for all operations.
 
         Returns:

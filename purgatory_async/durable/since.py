@@ -61,7 +61,7 @@ class Survey:
     Args:
         kept: The signals of all keys.
         prefixes: What the keys begin with.
-        index: Of the last signal that the reader has.
+        index: The index of the last signal that the reader has.
         most: How many signals it wants.
     """
 
@@ -127,7 +127,7 @@ def kept_since(
     Args:
         kept: The signals of all keys.
         wanted: What to look for.
-        index: Of the last signal that the reader has.
+        index: The index of the last signal that the reader has.
         most: How many signals to return at most.
         beginning: The keys with a wanted prefix, as `near` or `Survey` finds them; None to look for them here.
     """

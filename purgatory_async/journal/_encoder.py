@@ -42,7 +42,7 @@ class Encoder:
     """Numbers and encodes the records of one run.
 
     Args:
-        run_id: Of this start.
+        run_id: The id of this start.
         node: Where it runs.
         origin_ns: The timer's time that is 0 in ``mono_ns``.
         wall_ns: Wall time minus the timer's time.

@@ -28,7 +28,7 @@ class Ages:
 
     Args:
         directory: The journal's.
-        run_id: Of the run that writes there.
+        run_id: The id of the run that writes there.
         now_ns: Returns the present on the clock of the records' ``wall_ns``.
         on_trouble: Called with one sentence when Parquet files cannot be read.
     """

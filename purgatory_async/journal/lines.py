@@ -52,7 +52,7 @@ def read_lines(data: bytes, offset: int = 0) -> Iterator[Record | Damage]:
 
     Args:
         data: Starts at the start of a line; what follows its last newline is ignored.
-        offset: Of its first byte in the file, for `Damage`.
+        offset: The offset of its first byte in the file, for `Damage`.
     """
     begin = 0
     while (end := data.find(b"\n", begin)) >= 0:

@@ -29,7 +29,7 @@ class Retention:
 
     Args:
         directory: The journal's.
-        ages: Of its segments.
+        ages: The ages of its segments.
         now_ns: Returns the present on the clock of the records' ``wall_ns``.
         keep_ns: How long a record is kept at least; None for ever.
         keep_bytes: How large the journal may be; None for any size.

@@ -48,7 +48,7 @@ class _Record(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="ki
 
     Attributes:
         schema_version: `SCHEMA_VERSION` of the writer.
-        run_id: Of one start of a program.
+        run_id: The id of one start of a program.
         node: Where it ran.
         seq: Counts from 1 without gaps in each run and node, so a lost record shows.
         wall_ns: UTC, nanoseconds since 1970.

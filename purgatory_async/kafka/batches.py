@@ -56,15 +56,15 @@ class Batch(NamedTuple):
         at: The batch's position in its buffer, in bytes.
         base_offset: The offset of its first record.
         length: Bytes after this field.
-        leader_epoch: Of the leader that appended it.
+        leader_epoch: The epoch of the leader that appended it.
         magic: The format; 2.
         crc: Checksum of what follows it.
         attributes: Codec, kind of timestamps, transactional, control.
         last_offset_delta: Offset of the last record, counted from the first.
-        base_timestamp: Of the first record, in milliseconds.
+        base_timestamp: The timestamp of the first record, in milliseconds.
         max_timestamp: The greatest, in milliseconds; kafkajs leaves out records without one of their own.
-        producer_id: Of an idempotent producer; otherwise -1.
-        producer_epoch: Of an idempotent producer; otherwise -1.
+        producer_id: The id of an idempotent producer; otherwise -1.
+        producer_epoch: The epoch of an idempotent producer; otherwise -1.
         base_sequence: Number of the first record in the producer's sequence; otherwise -1.
         records: How many there are.
     """

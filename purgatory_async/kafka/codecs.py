@@ -31,7 +31,7 @@ def decompress(codec: int, data: Bytes, max_bytes: int = MAX_OPENED_BYTES) -> me
     Args:
         codec: Place in `CODECS`.
         data: Compressed records.
-        max_bytes: Of what they open to.
+        max_bytes: The most bytes of what they open to.
 
     Raises:
         ProtocolError: invalid_record if they are damaged or open to more, unsupported_compression_type if there is no

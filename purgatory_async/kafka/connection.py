@@ -112,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
             self._held.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio calls it
-        """Where to receive."""
+        """Return the memory to receive into."""
         return self._frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -130,7 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = True
 
     def resume_writing(self) -> None:
-        """Serve on."""
+        """Serve requests again."""
         self._paused = False
         self._serve_ready()
 

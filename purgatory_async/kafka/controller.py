@@ -20,7 +20,7 @@ class Controller:
     """Creates, alters and deletes the topics of a cluster.
 
     Args:
-        topics: Those of this broker.
+        topics: The topics of this broker.
         cluster: Who the controller is, and where the others are metadata.
         drop: Deletes a topic and all that belongs to it here.
     """

@@ -55,7 +55,7 @@ class PartitionStatus(_Status):
     """What a produce has come to in one partition: ``required_offset`` is the high watermark to reach.
 
     Attributes:
-        base_offset: Of the first record.
+        base_offset: The offset of the first record.
         append_time_ms: The broker's time that the records got; -1 if they have their producers'.
     """
 

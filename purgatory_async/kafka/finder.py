@@ -28,7 +28,7 @@ class Found(NamedTuple):
     Attributes:
         offset: Its place in the partition.
         timestamp: In milliseconds.
-        leader_epoch: Of the leader that appended it.
+        leader_epoch: The epoch of the leader that appended it.
     """
 
     offset: int

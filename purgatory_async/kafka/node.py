@@ -40,7 +40,7 @@ class Node:
         brokers: The numbers of all brokers; None for this one alone.
         epoch: Greater than at any start before, if the cluster has other brokers that may remember those.
         timer: Expires what waits; if not given, it makes its own and closes it.
-        observer: Of all purgatories.
+        observer: The observer of all purgatories.
 
     Attributes:
         produce: Requests with acks=all, until their records are replicated. Keys: partitions.

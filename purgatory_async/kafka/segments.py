@@ -155,7 +155,7 @@ class Log:
         Args:
             offset: In the first batch to return.
             until: Batches that begin here or later are left out.
-            max_bytes: Of all that is returned.
+            max_bytes: The most bytes of all that is returned.
             at_least_one: Return the first batch even if it has more.
         """
         views: list[memoryview] = []

@@ -16,17 +16,18 @@ class Settings:
         partitions: Of a topic that is created without a number.
         replication: Replicas of such a topic, at most as many as there are brokers.
         auto_create: Create a topic when a client first asks for it, as Kafka does.
-        max_bytes: Of all records; a produce above it is refused with kafka_storage_error until records are deleted.
-        max_batch_bytes: Of one batch; a longer one is refused with message_too_large.
-        max_frame_bytes: Of one request; a longer one closes its connection.
-        max_receive_bytes: Of all requests that are being received, or wait behind a held one; beyond it, and one
-            request more, reading pauses.
+        max_bytes: The most bytes of all records; a produce above it is refused with kafka_storage_error until records
+            are deleted.
+        max_batch_bytes: The most bytes of one batch; a longer one is refused with message_too_large.
+        max_frame_bytes: The most bytes of one request; a longer one closes its connection.
+        max_receive_bytes: The most bytes of all requests that are being received, or wait behind a held one; beyond it,
+            and one request more, reading pauses.
         max_connections: At once; each holds one request at most.
-        max_partitions: Of all topics; a topic above it is refused with policy_violation.
-        max_groups: Of consumers; one above it is refused with coordinator_not_available.
-        max_members: Of one group; one above it is refused with group_max_size_reached.
-        max_group_bytes: Of names, metadata, assignments and offsets of all groups; a commit above it is refused with
-            invalid_commit_offset_size, a member with group_max_size_reached.
+        max_partitions: The most partitions of all topics; a topic above it is refused with policy_violation.
+        max_groups: The most groups of consumers; one above it is refused with coordinator_not_available.
+        max_members: The most members of one group; one above it is refused with group_max_size_reached.
+        max_group_bytes: The most bytes of names, metadata, assignments and offsets of all groups; a commit above it is
+            refused with invalid_commit_offset_size, a member with group_max_size_reached.
         min_insync: Replicas in sync that an acks=all produce needs.
         rebalance_delay: How long the first generation of an empty group waits after each newcomer.
         min_session_timeout: The shortest session that a member of a group may have. Kafka's is 6 s; tests want less.

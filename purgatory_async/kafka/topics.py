@@ -48,10 +48,10 @@ class Topics:
         brokers: The numbers of all brokers.
         now: Returns the time in seconds.
         id: The broker that knows them; None for the first.
-        epoch: Of the partitions that it leads.
+        epoch: The epoch of the partitions that it leads.
 
     Attributes:
-        epoch: Of the partitions that this broker leads.
+        epoch: The epoch of the partitions that this broker leads.
         version: Grows with each topic created, enlarged or deleted.
         on_added: Called with each new topic, and with one that has new partitions.
     """
@@ -173,7 +173,7 @@ class Topics:
         """Create a topic. O(partitions).
 
         Args:
-            name: Of the topic.
+            name: The name of the topic.
             placement: The brokers of each partition, its leader first; None for the default.
             configs: What the topic is given itself, which was checked.
 

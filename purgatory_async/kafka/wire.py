@@ -40,7 +40,7 @@ class Header:
 
     Attributes:
         api_key: Which api.
-        version: Of the api.
+        version: The version of the api.
         correlation_id: Returned with the response.
     """
 
@@ -91,7 +91,7 @@ def encode(header: Header, answer: Mapping[str, Any], *, version: int | None = N
     """Write a response with its length, as buffers to send one after another. O(fields).
 
     Args:
-        header: Of the request.
+        header: The header of the request.
         answer: Values by kio's field names; see `purgatory_async.kafka.writers`.
         version: To write instead of the request's.
     """

@@ -58,7 +58,7 @@ class StorePath:
         return Path(self.name).stem
 
     def absolute(self) -> "StorePath":
-        """Itself."""
+        """Return the path: every path in a store is absolute."""
         return self
 
     def exists(self) -> bool:

@@ -71,10 +71,10 @@ class Workload:
 
     Args:
         requests: How many operations.
-        rate: Of arrivals per second, on average.
+        rate: Arrivals per second, on average.
         p50: Median of the latency, in seconds.
         p75: Its third quartile, in seconds.
-        timeout: Of each operation, in seconds.
+        timeout: The timeout of each operation, in seconds.
         keys: An operation watches 1 to this many distinct keys.
         key_space: Keys are numbers below this.
         seed: Chooses one of 2**64 workloads.

@@ -30,7 +30,7 @@ class Peers:
     """The other workers of a supervisor; none in a process without one.
 
     Attributes:
-        number: Of this worker, from 1; None without a supervisor.
+        number: The number of this worker, from 1; None without a supervisor.
         complete: Whether all workers of the supervisor were ready at some time.
         total: How many workers the supervisor keeps, this one included.
     """
@@ -52,7 +52,7 @@ class Peers:
         """Become a worker of a supervisor.
 
         Args:
-            number: Of this worker.
+            number: The number of this worker.
             send: Sends a question to all others.
             complete: Whether all workers were ready at some time.
         """

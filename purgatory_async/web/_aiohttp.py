@@ -111,17 +111,17 @@ class _Tap(asyncio.Protocol):
         self.behind.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Pass it on."""
+        """Pass it to the protocol behind."""
         self.behind.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """Pass it on."""
+        """Pass it to the protocol behind."""
         return self.behind.eof_received()
 
     def pause_writing(self) -> None:
-        """Pass it on."""
+        """Pass it to the protocol behind."""
         self.behind.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on."""
+        """Pass it to the protocol behind."""
         self.behind.resume_writing()

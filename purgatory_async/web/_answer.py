@@ -26,7 +26,7 @@ class PollAnswer:
     Attributes:
         status: The HTTP status.
         body: Its bytes.
-        media_type: Of the body; None without one.
+        media_type: The media type of the body; None without one.
         headers: All but the body's type and length.
     """
 

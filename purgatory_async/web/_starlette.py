@@ -17,12 +17,12 @@ class StarletteRequest(Protocol):
 
     @property
     def scope(self) -> Scope:
-        """ASGI's."""
+        """The request's scope, as in ASGI."""
         ...
 
     @property
     def receive(self) -> Receive:
-        """ASGI's."""
+        """Receives the request's messages, as in ASGI."""
         ...
 
 

@@ -39,7 +39,7 @@ class Checkpointer:
         sync: As for `log_of`.
 
     Attributes:
-        position: Of the newest checkpoint known; 0 if there is none.
+        position: The position of the newest checkpoint known; 0 if there is none.
         seconds: How long the last process of this worker took that saved one; 0.0 before.
     """
 

@@ -28,7 +28,7 @@ from purgatory_async.durable.urls import Store, Sync, opened, parsed, sole
 KEEP: Final = 100_000
 """Entries before the checkpoint that stay in the log, for slow workers and for waits with ``since``."""
 MAX_BYTES: Final = 4 << 30
-"""Of a checkpoint."""
+"""The most bytes of a checkpoint."""
 STORE_VARIABLE: Final = "PURGATORY_STORE"
 FAILED: Final = 1
 NICENESS: Final = 10

@@ -34,7 +34,7 @@ class Exported:
     """What the last export left.
 
     Attributes:
-        epoch: Of the log.
+        epoch: The epoch of the log.
         position: The last one whose records were written.
         run: The run to continue.
     """

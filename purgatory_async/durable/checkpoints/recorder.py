@@ -24,7 +24,7 @@ class Run(Struct):
     Attributes:
         run_id, node: As in its records.
         origin_ns: The log time that is 0 in ``mono_ns``; None before the first record.
-        seq: Of the last record.
+        seq: The number of the last record.
         sample_due_ns: From which log time on a record is followed by the sizes.
     """
 

@@ -62,7 +62,7 @@ class SubmitOperation(Entry, tag="submit"):
         timeout_us: Its deadline, from the entry's log time; None for none, 0 ends it in this step.
         data: The client's attachment.
         idem: The Idempotency-Key.
-        digest: Of the request, to compare with an earlier one of the same key.
+        digest: The digest of the request, to compare with an earlier one of the same key.
         owner: Who submits it; None without tokens.
         most: How many operations the owner may have pending, this one included; absent for any number.
         quota: How many bytes the owner may have pinned, these included; absent for any number.
@@ -125,7 +125,7 @@ class PutItem(Entry, tag="put"):
         item: Its JSON text.
         delay_us: How long it is hidden first.
         idem: The Idempotency-Key.
-        digest: Of the request.
+        digest: The digest of the request.
         owner: Who puts it; None without tokens.
     """
 

@@ -93,7 +93,7 @@ class Fold:
 
     Attributes:
         level: The version of the entries from here on.
-        position: Of the last entry; 0 before the first.
+        position: The position of the last entry; 0 before the first.
         at_us: Its log time, in microseconds since 1970.
         zero_us: The log time from which events count their nanoseconds.
         running: The running digest over all positions and their results.
@@ -164,7 +164,7 @@ class Fold:
         Args:
             position: One above the last.
             at_us: Log time, in microseconds since 1970; not before the last.
-            entry: Of a kind of `entries`.
+            entry: One of the kinds in `entries`.
 
         Returns:
             The entry's result and the step's effects. O(what happens).

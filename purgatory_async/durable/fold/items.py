@@ -99,7 +99,7 @@ class Queue:
     Attributes:
         name: Its name.
         ready: A heap of the items to take.
-        hidden: Those to take later, by number.
+        hidden: The items to take later, by number.
         leased: How many items are leased.
         takers: How many stand in line.
         size: The bytes that its items and leases count; changed by `weigh`.

@@ -86,12 +86,12 @@ class Lease(DelayedOperation[None]):
     """A leased item.
 
     Attributes:
-        id: Of the first item the taker's id; of a further one that id, a dot and a number.
+        id: The taker's id for the first item; for a further item followed by a dot and a number.
         taker: The id of its taker.
         queue: The name of the item's queue.
         item: The item as it was before.
         lease_us: How long the lease was to last.
-        position: Of the entry in whose step the lease began, or was extended.
+        position: The position of the entry in whose step the lease began, or was extended.
         until_us: The log time at which it ends.
         owner: Who took it; None without tokens.
     """

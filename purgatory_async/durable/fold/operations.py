@@ -168,7 +168,7 @@ class Operations:
     Args:
         shared: Limits, timer and step.
         signals: The newest signal, which a check counts.
-        observer: Of the purgatory; None for none.
+        observer: The observer of the purgatory; None for none.
     """
 
     def __init__(self, shared: Shared, signals: Newest, observer: Observer | None = None) -> None:

@@ -36,7 +36,7 @@ class SignalRules:
     Args:
         signals, operations, replays, shared: The parts of the fold.
         replayed: Returns an earlier answer to an entry, if there is one.
-        observer: Of the operations; None for none.
+        observer: The observer of the operations; None for none.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class Definition:
     """One config.
 
     Attributes:
-        name: Of the topic's config.
+        name: The name of the topic's config.
         kind: Its type.
         default: Where neither the topic nor the broker has a value.
         broker_name: The broker's config that gives the default; None if none does.

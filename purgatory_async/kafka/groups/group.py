@@ -155,7 +155,7 @@ class Group(Membership):
             member_id: The member.
             generation: The generation that it joined.
             assignments: By member id; from the leader only.
-            instance_id: Of a static member.
+            instance_id: The id of a static member.
             protocol_type: Must be the group's, if given.
             protocol_name: Must be the group's, if given.
 
@@ -203,7 +203,7 @@ class Group(Membership):
 
         Args:
             member_id: May be empty for a static member.
-            instance_id: Of a static member.
+            instance_id: The id of a static member.
 
         Raises:
             ProtocolError: ``unknown_member_id``, ``fenced_instance_id``, ``coordinator_not_available``.

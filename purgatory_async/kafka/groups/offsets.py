@@ -22,8 +22,8 @@ class CommittedOffset:
     """Where a group goes on reading a partition.
 
     Attributes:
-        offset: Of the next record to read.
-        leader_epoch: Of the last record read; -1 if the client did not send one.
+        offset: The offset of the next record to read.
+        leader_epoch: The epoch of the last record read; -1 if the client did not send one.
         metadata: The client's own note.
 
     Raises:

@@ -30,8 +30,8 @@ class Allowance:
         """Count a topic with so many partitions.
 
         Args:
-            partitions: Of the topic.
-            code: Of the refusal.
+            partitions: The partitions of the topic.
+            code: The code of the refusal.
 
         Raises:
             ProtocolError: That is more than the request has left.

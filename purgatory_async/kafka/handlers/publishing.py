@@ -19,7 +19,7 @@ def once_published(
     Args:
         node: The controller.
         timeout: Seconds until what was done is answered with request_timed_out.
-        name: Of the field for the results.
+        name: The name of the field for the results.
         results: One for each thing asked for, with its error.
     """
     done = any(result["error_code"] is ErrorCode.none for result in results)

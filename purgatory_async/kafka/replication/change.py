@@ -42,7 +42,7 @@ class Change:
 
     Attributes:
         everything: Whether all that was published before is void.
-        topics: Those that are new, or have changed; only the controller publishes them.
+        topics: Topics that are new, or have changed; only the controller publishes them.
         deleted: Ids of deleted topics; only the controller publishes them.
         in_sync: Sets that have changed.
     """

@@ -26,7 +26,7 @@ async def fetch_on(
     Args:
         node: The replica.
         other: Whom it asks.
-        partitions: Those to ask for, at most `MAX_ASKED`.
+        partitions: The partitions to ask for, at most `MAX_ASKED`.
         max_wait_ms: How long the other may hold the fetch until there is something.
 
     Returns:

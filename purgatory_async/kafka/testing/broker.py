@@ -86,7 +86,7 @@ class KafkaBroker(InterceptedBroker):
         Args:
             topic: Created if it does not exist, as for a client.
             values: One record each; None makes a tombstone.
-            key: Of all of them.
+            key: The key of all of them.
             partition: Where to append.
             headers: Names and values, of all of them.
             timestamp_ms: Milliseconds since 1970; now if not given.

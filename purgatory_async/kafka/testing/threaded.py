@@ -240,7 +240,7 @@ class _ClockOfAnotherThread:
 
     Args:
         clock: A ``ManualClock``.
-        loop: Of the timers on it.
+        loop: The loop of the timers on it.
     """
 
     needs_loop: Final = False
@@ -271,7 +271,7 @@ class _Wakeup:
         self.on_clock: Cancellable
 
     def run(self) -> object:
-        """Call back."""
+        """Call the callback."""
         return self.callback()
 
     def cancel(self) -> None:

@@ -67,7 +67,7 @@ class OperationShard:
         Args:
             operations: Columns of `OPERATIONS`; those already pending are skipped.
             matches: Columns of `MATCHES`, of those and of others before.
-            frontier: Of the batch.
+            frontier: The frontier of the batch.
         """
         fresh = new_rows(self.pending, operations, "op_id", "submit_ns")
         nothing = pa.array(np.zeros(fresh.num_rows, np.int64))

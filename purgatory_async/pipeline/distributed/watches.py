@@ -62,7 +62,7 @@ class WatchShard:
         Args:
             watches: Columns of `WATCHES`, each ``needed`` at least 1; known ones are skipped.
             signals: Columns of `SIGNALS`, no ``n`` negative.
-            frontier: Of the batch.
+            frontier: The frontier of the batch.
 
         Returns:
             The new shard, without what no operation can need, and the matches (columns of `MATCHES`).

@@ -154,7 +154,7 @@ def continued_options(progress: str) -> Callable[[C], C]:
     """Give a command ``out`` and ``checkpoint``, paths with results and progress that it continues."""
 
     def give(command: C) -> C:
-        """Give both."""
+        """Add both options to a command."""
         for flag, explanation in (("--checkpoint", f"{progress}; continued."), ("--out", _CONTINUED)):
             option = click.option(flag, required=True, metavar="DIR", callback=_made, help=explanation)
             command = option(command)

@@ -154,7 +154,7 @@ def map_records(
         extent: The part of the journal to read.
         work: Maps the batches of records that a task reads.
         columns: The record columns that ``work`` needs.
-        schema: Of the results of ``work``.
+        schema: The schema of the results of ``work``.
     """
     parts: list[Callable[[], Batches]] = [partial(_selected, piece, columns) for piece in extent.pieces]
     for path in (path for paths in extent.parquet.values() for path in paths):

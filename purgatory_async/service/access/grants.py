@@ -72,7 +72,7 @@ class OwnerLimits:
     Attributes:
         max_pending: Operations and one-shot waits at once.
         max_bytes: Pinned bytes of what it made.
-        rate: Of requests.
+        rate: The rate of requests.
     """
 
     max_pending: int | None = None

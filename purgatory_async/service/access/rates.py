@@ -45,7 +45,7 @@ class SharedTimes:
     A slot whose time has passed is free for another owner, so nothing is ever cleared.
 
     Args:
-        descriptor: Of the file; stays open.
+        descriptor: The descriptor of the file; stays open.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -23,12 +23,12 @@ class Reply(Protocol):
 
     @property
     def status(self) -> int:
-        """Of the answer."""
+        """The status of the answer."""
         ...
 
     @property
     def sent(self) -> int:
-        """The bytes of the body, of a stream those so far."""
+        """The bytes of the body; for a stream, so far."""
         ...
 
     async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:

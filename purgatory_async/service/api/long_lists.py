@@ -22,7 +22,7 @@ def check_list(body: bytes, name: str, most: int) -> None:
 
     Args:
         body: Any bytes; other JSON, or none, passes here and is refused elsewhere.
-        name: Of the member.
+        name: The name of the member.
         most: Elements allowed.
 
     Raises:

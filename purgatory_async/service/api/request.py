@@ -52,7 +52,7 @@ class Request:
         max_body: The most bytes of the body.
         admission: By its token; None without tokens, and on an open path.
         route: The template of its path.
-        base_path: Of the settings, below the mount point.
+        base_path: The base path of the settings, below the mount point.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Request:
 
         Args:
             known: The path's parameters.
-            repeated: Those that may repeat.
+            repeated: Query parameters that may repeat.
 
         Raises:
             Problem: ``bad-parameter`` or ``bad-key``.

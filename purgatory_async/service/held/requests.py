@@ -49,7 +49,7 @@ class HeldRequests:
     """Held requests of one sort; those for operations and keys observe the operations.
 
     Args:
-        name: Of their purgatory.
+        name: The name of their purgatory.
         timer: For the waits.
         pace: At which those that watch the same complete.
         limit: The most requests held at once.

@@ -42,7 +42,7 @@ class Wire(Protocol):
         """Stop reading from the socket."""
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Read from the socket again."""
 
     def date(self) -> list[Field]:
         """Return the fields of every answer."""

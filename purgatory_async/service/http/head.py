@@ -107,11 +107,11 @@ def read_head(raw: bytes, probed: Collection[bytes] = PROBED) -> Head:
         raise _malformed(raw)
     method, target, version, block = match.groups()
     # Most clients repeat their fields, and similar clients send the same ones.
-    said = _remembered(block) if len(block) <= REMEMBERED_BYTES else _read_fields(block)
-    if said.length is None and version == b"1.0":
+    framing = _remembered(block) if len(block) <= REMEMBERED_BYTES else _read_fields(block)
+    if framing.length is None and version == b"1.0":
         raise problems.malformed_request("HTTP/1.0 has no chunks; send Content-Length")
-    path, _, query = _origin_form(target, method, said.host).partition(b"?")
-    if said.host is None and not (version == b"1.0" and path in probed):
+    path, _, query = _origin_form(target, method, framing.host).partition(b"?")
+    if framing.host is None and not (version == b"1.0" and path in probed):
         raise problems.malformed_request(f"Host must be given once in HTTP/{version.decode()}, got 0")
     if (parsed := _Parsed(raw).target) != target:
         shown = problems.shown(target), problems.shown(parsed)
@@ -121,10 +121,10 @@ def read_head(raw: bytes, probed: Collection[bytes] = PROBED) -> Head:
         path=path,
         query=query,
         version=version.decode(),
-        fields=said.fields,
-        length=said.length,
-        keep_alive=version == b"1.1" and not said.close,
-        expects_continue=version == b"1.1" and said.expects_continue,
+        fields=framing.fields,
+        length=framing.length,
+        keep_alive=version == b"1.1" and not framing.close,
+        expects_continue=version == b"1.1" and framing.expects_continue,
     )
 
 
@@ -168,8 +168,8 @@ class _ParsedFields(_Parsed):
         self.ended = True
 
 
-class _Said(NamedTuple):
-    """A parsed block of fields."""
+class _Framing(NamedTuple):
+    """The fields of a head, and what they mean for its body and connection."""
 
     fields: Fields
     host: bytes | None
@@ -178,14 +178,14 @@ class _Said(NamedTuple):
     expects_continue: bool
 
 
-def _read_fields(block: bytes) -> _Said:
+def _read_fields(block: bytes) -> _Framing:
     """Parse the fields of a head that matches the grammar."""
     fields = Fields((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
     if len(fields) > MAX_FIELDS:
         raise problems.headers_too_large(f"header fields, got {len(fields)}", MAX_FIELDS)
     values = fields.by_name
     options = b",".join(values.get(b"connection", ())).split(b",")
-    said = _Said(
+    framing = _Framing(
         fields,
         _only_host(values.get(b"host", ())),
         _body_length(values.get(b"content-length", ()), values.get(b"transfer-encoding", ())),
@@ -195,12 +195,12 @@ def _read_fields(block: bytes) -> _Said:
     # With an upgrade, llhttp does not parse the body's framing.
     parsed = _ParsedFields(b"GET / HTTP/1.1\r\n" + _UPGRADE.sub(_DECLINED, block) + b"\r\n")
     expected = [(_DECLINED if name == b"upgrade" else name, value) for name, value in fields]
-    if parsed.fields != expected or parsed.ended != (said.length == 0):
+    if parsed.fields != expected or parsed.ended != (framing.length == 0):
         odd = ["the length of the body"]
         if parsed.fields != expected:
             odd = sorted({name.decode() for name, _ in {*expected} ^ {*parsed.fields}}) or ["their order"]
         raise problems.malformed_request(f"the fields are ambiguous: two parsers differ in {', '.join(odd)}")
-    return said
+    return framing
 
 
 _remembered: Final = lru_cache(maxsize=REMEMBERED)(_read_fields)

@@ -63,7 +63,7 @@ class Traffic(Collector):
 
         Args:
             visit: Whose it is.
-            status: Of the answer.
+            status: The status of the answer.
             sent: Bytes of its body.
         """
         method = OTHER if visit.scope is None else visit.scope["method"]

@@ -119,7 +119,7 @@ class Server:
         settings: All of them.
         listeners: From `listen`.
         log: For what operators should know.
-        manager: Of this process; None if another one speaks with it, or none does.
+        manager: The manager of this process; None if another one speaks with it, or none does.
     """
 
     def __init__(

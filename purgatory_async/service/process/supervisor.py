@@ -89,7 +89,7 @@ class Supervisor:
         listeners: From `listen`.
         log: For what operators should know.
         command: Starts a worker, with its channel's and the sockets' descriptors as its last arguments.
-        manager: Of this process; None for none.
+        manager: The manager of this process; None for none.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class Origin:
 
     Attributes:
         host: Canonical.
-        port: Of the page.
+        port: The port of the page.
         usual_port: The default of its scheme.
     """
 

@@ -92,11 +92,11 @@ class Rates(Struct):
     Attributes:
         window: How many seconds: 10, fewer just after the start, 0 in the first second.
         submitted: Operations and one-shot waits.
-        completed: Of those that ended.
-        expired: Of those that ended.
-        cancelled: Of those that ended.
-        failed: Of those that ended.
-        closed: Of those that ended.
+        completed: Operations and one-shot waits that ended as completed.
+        expired: Operations and one-shot waits that ended as expired.
+        cancelled: Operations and one-shot waits that ended as cancelled.
+        failed: Operations and one-shot waits that ended as failed.
+        closed: Operations and one-shot waits that ended as closed.
         signals: Whether or not an operation waited.
     """
 
@@ -255,10 +255,10 @@ class Stats(Struct):
     """The answer of ``GET /v1/admin/stats``.
 
     Attributes:
-        version: Of the package.
+        version: The version of the package.
         epoch: As ``X-Purgatory-Epoch``; in memory it changes with every start.
         position: The position applied when the counts were taken.
-        level: Of the log's entries.
+        level: The level of the log's entries.
         lag: Seconds since this worker had applied all that it knew of; 0 if it has.
         store_cause: Why the store does not serve now, as in ``/readyz``; null while it does.
         worker: The number of the worker that answers; null if it has no supervisor.
@@ -272,7 +272,7 @@ class Stats(Struct):
         survey_age: Seconds since the survey that took the members below.
         rates: Per second.
         history: Second by second.
-        delays: Of the last minute.
+        delays: The delays of the last minute.
         busiest_keys: At most 10, most watchers first; their numbers are a snapshot.
         oldest_operations: At most 20, the oldest first.
         wheel: Null if the timer uses another queue.
@@ -310,7 +310,7 @@ class WorkerView(Struct):
         name: The name under which it appends.
         own: Whether it is the one that answers.
         entries: How many it appended under this name.
-        position: Of its last entry.
+        position: The position of its last entry.
         silent: Seconds since its last entry; a worker appends at least one in ten.
         takers: How many takers it has in line.
     """
@@ -327,7 +327,7 @@ class DashboardFeed(Stats, kw_only=True):
     """What the dashboard draws once a second.
 
     Attributes:
-        workers: Those that wrote to the store in the last ten minutes; null without a store.
+        workers: Workers that wrote to the store in the last ten minutes; null without a store.
         may_end: Whether the request's token may complete and cancel operations.
     """
 
@@ -341,7 +341,7 @@ class SearchPage(Struct):
     Attributes:
         total: How many pending operations and one-shot waits match.
         first: How many of them come before the page.
-        operations: Those on the page: operations, oldest first, then one-shot waits.
+        operations: Operations on the page, oldest first, then one-shot waits.
         ended: How the operation with exactly this id ended; null if there is none, or if it is pending.
     """
 

@@ -7,12 +7,11 @@ the log changes the epoch by compare-and-set, and every follower of every worker
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from purgatory_async.cluster.append_queue import AppendQueue
-from purgatory_async.cluster.connection import Backoff, OpenOnce, SharedTrip
+from purgatory_async.cluster.connection import Backoff
+from purgatory_async.cluster.engine_log import EngineLog
 from purgatory_async.cluster.entries import LEVEL
 from purgatory_async.cluster.log import (
     Appended,
@@ -23,9 +22,7 @@ from purgatory_async.cluster.log import (
     LogGap,
     LogReconnected,
     LogUnavailable,
-    check_batch,
     check_epoch,
-    check_follow,
     check_head,
     check_save,
     check_time,
@@ -33,7 +30,6 @@ from purgatory_async.cluster.log import (
     loads,
     save_parts,
 )
-from purgatory_async.cluster.tail import Tail
 
 __all__ = ["PING_S", "End", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
 
@@ -153,19 +149,15 @@ class Engine(Protocol):
         ...
 
 
-class ServerLog:
+class ServerLog(EngineLog):
     """A log on a server; see `Log`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._open = OpenOnce()
-        self._tail = Tail(self._open, lambda: engine.poll_s)
-        self._queue = AppendQueue(self._append)
-        self._trip = SharedTrip(self._end)
+        super().__init__(lambda: engine.poll_s)
         self._attending: asyncio.Task[None] | None = None
-        self._followed = self._appended = False
+        self._appended = False
         self._losses = 0
-        self._epoch = ""
         self._known = Known(0, b"")
 
     async def open(self, *, epoch: str = "") -> Head:
@@ -184,31 +176,10 @@ class ServerLog:
         self._attending = asyncio.create_task(self._attend())
         return head
 
-    async def append(self, entries: Sequence[bytes]) -> Appended:
-        """Append a batch; see `Log.append`. Batches that wait at the same time share a round trip."""
-        self._open.require("append")
-        check_batch(entries)
-        return await self._queue.append(entries)
-
-    async def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
-        """Yield the entries after a position; see `Log.follow`."""
-        self._open.require("follow")
-        check_follow(after)
-        epoch = self._epoch
-        self._followed = True
-        async with aclosing(self._tail.follow(after, epoch, partial(self._read, epoch))) as reads:
-            async for entries in reads:
-                yield entries
-
     async def change_epoch(self) -> str:
         """Make another epoch, as after a backup was restored, unless another process does; return it."""
         self._open.require("change its epoch")
         return await self._engine.change_epoch(self._epoch)
-
-    async def end(self) -> int:
-        """Return the newest position; see `Log.end`."""
-        self._open.require("ask for its end")
-        return await self._trip()
 
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint and trim; see `Log.save`. Appends go on meanwhile."""

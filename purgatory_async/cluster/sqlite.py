@@ -3,13 +3,13 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from purgatory_async.cluster.append_queue import AppendQueue
-from purgatory_async.cluster.connection import OpenOnce, SharedTrip, retrieve
+from purgatory_async.cluster.connection import retrieve
+from purgatory_async.cluster.engine_log import EngineLog
 from purgatory_async.cluster.log import (
     Appended,
     Checkpoint,
@@ -18,8 +18,6 @@ from purgatory_async.cluster.log import (
     LogError,
     LogGap,
     LogUnavailable,
-    check_batch,
-    check_follow,
     load_parts,
     save_parts,
 )
@@ -27,7 +25,6 @@ from purgatory_async.cluster.nudges import Nudges
 from purgatory_async.cluster.sqlite_file import SYNCS, SqliteReader, SqliteWriter, check_file_system
 from purgatory_async.cluster.sqlite_lock import holder_of
 from purgatory_async.cluster.sqlite_schema import unusable
-from purgatory_async.cluster.tail import Tail
 from purgatory_async.cluster.worker_thread import WorkerThread
 
 __all__ = ["SqliteLog"]
@@ -37,7 +34,7 @@ CLOSE_S: Final = 5.0
 LATE_S: Final = 4.5  # after which a commit is late; a client waits 5 s
 
 
-class SqliteLog:
+class SqliteLog(EngineLog):
     """A log in a SQLite file: no server, and what was appended survives ``kill -9`` and power loss.
 
     Beside the file there are SQLite's own two, ``PATH.lock`` and the folder ``PATH.d``; copy the file only while no
@@ -67,11 +64,7 @@ class SqliteLog:
             raise ValueError(f"sync must be one of {', '.join(map(repr, SYNCS))}, got {sync!r}")
         self._path = Path(path).absolute()
         self._sync = sync
-        self._open = OpenOnce()
-        self._tail = Tail(self._open, lambda: POLL_S)
-        self._queue = AppendQueue(self._append)
-        self._trip = SharedTrip(self._end)
-        self._epoch = ""
+        super().__init__(lambda: POLL_S)
         self._late: asyncio.Future[Appended] | None = None  # the last commit
         # What each thread opens, it closes.
         self._of_loop, self._of_writing, self._of_reading = ExitStack(), ExitStack(), ExitStack()
@@ -106,30 +99,10 @@ class SqliteLog:
         self._epoch = head.epoch
         return head
 
-    async def append(self, entries: Sequence[bytes]) -> Appended:
-        """Append a batch; see `Log.append`. Batches that wait at the same time share a commit."""
-        self._open.require("append")
-        check_batch(entries)
-        return await self._queue.append(entries)
-
-    async def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
-        """Yield the entries after a position; see `Log.follow`."""
-        self._open.require("follow")
-        check_follow(after)
-        epoch = self._epoch
-        async with aclosing(self._tail.follow(after, epoch, partial(self._read, epoch))) as reads:
-            async for entries in reads:
-                yield entries
-
     async def change_epoch(self) -> str:
         """Make another epoch, as after a backup was restored; return it."""
         self._open.require("change its epoch")
         return await self._writing.submit(self._writer.change_epoch)
-
-    async def end(self) -> int:
-        """Return the newest position; see `Log.end`."""
-        self._open.require("ask for its end")
-        return await self._trip()
 
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint and trim; see `Log.save`. Appends go on between the parts."""

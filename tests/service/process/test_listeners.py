@@ -209,7 +209,7 @@ def test_a_port_is_shared_only_if_both_want_to(opened):
 
 
 def test_a_unix_socket_cannot_be_shared(folder):
-    with pytest.raises(SettingsError, match="with uds alone, got True; give --port too"):
+    with pytest.raises(SettingsError, match=f"with uds {folder}/s alone, got True; give --port too"):
         Settings(uds=folder / "s", reuse_port=True)
 
 

@@ -1,4 +1,4 @@
-"""What this library raises, and the checks of arguments that its classes share.
+"""What this package raises, and the checks of arguments that its classes share.
 
     Exception
      +-- PurgatoryError               code that calls this package: wrong state, wrong loop, watching inside a check
@@ -44,8 +44,8 @@
           +-- SegmentGone             pipeline: a segment was deleted before it was read
 
 The first word names the room that defines and raises an error, unless that is the library itself.
-Bad arguments are plain ``TypeError`` and ``ValueError``. Data is in attributes, outside ``args``, so that the
-errors survive pickle and copy.
+Bad arguments are plain ``TypeError`` and ``ValueError``. Data is in attributes, outside ``args``; a `PurgatoryError`
+survives pickle and copy.
 """
 
 from collections.abc import AsyncGenerator, Coroutine, Hashable

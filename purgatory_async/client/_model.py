@@ -37,6 +37,10 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
         self.detail = detail
         self.document = document
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickle and copy, as between processes."""
+        return type(self), (self.status, self.slug, self.detail, self.document), self.__dict__
+
     @classmethod
     def of(cls, status: int, document: object) -> "RequestRefused":
         """Read a problem document, or another answer in its place."""
@@ -63,6 +67,10 @@ class SignalGap(ServiceError):  # noqa: N818 - what happened
     def __init__(self, since: str) -> None:
         super().__init__(f"signals after {since} may be missing; look at what they are about, then go on")
         self.since = since
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickle and copy, as between processes."""
+        return type(self), (self.since,), self.__dict__
 
 
 @dataclass(frozen=True, slots=True)

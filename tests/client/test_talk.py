@@ -1,11 +1,13 @@
 """The client's conversations: what is sent again, how long it polls, what an answer means."""
 
+import copy
+import pickle
 from itertools import repeat
 from math import nan
 
 import pytest
 
-from purgatory_async.client import RequestRefused, ServiceUnreachable
+from purgatory_async.client import RequestRefused, ServiceUnreachable, SignalGap
 from purgatory_async.client._talk import Lost, path
 from purgatory_async.client._transport import timeout_for
 from purgatory_async.client._verbs import UNSET
@@ -390,3 +392,11 @@ def test_a_status_says_what_was_left_out_and_full_gives_all():
     assert line.run(line.verbs.status("o")).left_out == 3
     assert line.run(line.verbs.status("o", full=True)).left_out == 0
     assert [request.query for request in line.requests] == [(), (("full", "1"),)]
+
+
+@pytest.mark.parametrize(
+    "error", [RequestRefused(404, "gone", "it is", {"type": "x"}), SignalGap("h.1")], ids=str
+)
+def test_an_error_of_the_service_survives_pickle_and_copy(error):
+    for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert (type(twin), str(twin), vars(twin)) == (type(error), str(error), vars(error))

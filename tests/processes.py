@@ -124,9 +124,9 @@ class Served:
     """A ``purgatory serve`` process; after its end it can `start` again.
 
     Args:
-        flags: Of the command.
+        flags: The flags of the command.
         port: Where it listens; by default at another free port after each start.
-        options: Of the process. Where its output is no pipe, `start` waits until ``port`` accepts.
+        options: The options of the process. Where its output is no pipe, `start` waits until ``port`` accepts.
 
     Attributes:
         headers: Sent with every request.

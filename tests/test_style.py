@@ -21,8 +21,11 @@ MIN_TEACHING_SHARE = 0.95
 # A module's name says what it holds; these names do not.
 GRAVITY_WELLS = ("common", "constants", "helpers", "misc", "models", "types", "utils")
 
-# Pointers that send a reader back for a noun, persons for things, and a second word for a lease.
-STRANGE = re.compile(r"(?<![\w'\"-])(as abov[e]|likewis[e]|of befor[e]|[Ww]hoeve[r]|loa[n]s?)(?![\w'\"-])")
+# Pointers that send a reader back for a noun, persons for things, a second word for a lease, fields without their noun.
+STRANGE = re.compile(
+    r"(?<![\w'\"-])(as abov[e]|likewis[e]|of befor[e]|[Ww]hoeve[r]|loa[n]s?)(?![\w'\"-])"
+    r"|^ +[\w, ]+: (Of|Those|That) [a-z]"
+)
 
 SOURCES = read_package()
 
@@ -276,6 +279,7 @@ PLANTED = (
         undocumented, "class Public:\n    '''Said.'''\n    def verb(self): pass", id="a silent method"
     ),
     pytest.param(strange_words, "# Likewise, as abov" + "e.", id="a pointer instead of a noun"),
+    pytest.param(strange_words, "    position: " + "Of the last entry.", id="a field without its noun"),
     pytest.param(
         real_sleeps, "async def test_x():\n    await asyncio.sleep(0.01)", id="a sleep in real time"
     ),

@@ -38,8 +38,8 @@ class Deployment:
     Attributes:
         name: In the table.
         store: None in memory.
-        flags: Of each worker.
-        workers: Those that were started.
+        flags: The flags of each worker.
+        workers: The workers that were started.
     """
 
     name: str

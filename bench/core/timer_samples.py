@@ -31,7 +31,7 @@ def wheel_churn(workload: Workload, shape: str, *, make_entries: bool = False) -
 
     Args:
         workload: How many, and in which order they are cancelled.
-        shape: Of the timeouts.
+        shape: The shape of the timeouts.
         make_entries: Make the entries in the clock too.
     """
     # What rounds a deadline up to its tick is added here once instead of at every call.

@@ -42,7 +42,7 @@ class Running:
 
     Attributes:
         address: For ``bootstrap.servers``.
-        pid: Of its process.
+        pid: The id of its process.
         started_s: From starting the process to the first connection.
     """
 
@@ -135,8 +135,8 @@ def started_cluster(number: int, *options: str) -> Iterator[list[Running]]:
     """Start brokers of ours that replicate to each other, as `started`; each knows the others at the end.
 
     Args:
-        number: Of brokers; their ids begin with 0.
-        options: Of each.
+        number: How many brokers; their ids begin with 0.
+        options: The options of each broker.
 
     Raises:
         RuntimeError: As `started`.

@@ -24,7 +24,7 @@ class Figure(NamedTuple):
     Attributes:
         name: What was measured.
         value: How much.
-        unit: Of what.
+        unit: What is counted.
     """
 
     name: str

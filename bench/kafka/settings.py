@@ -18,7 +18,7 @@ class KafkaSettings(Conditions):
         held: Fetches that wait at once.
         max_wait_s: The longest that they wait; a broker that does not wake them answers then.
         produces: With acks=all, held at once by a follower that has stopped.
-        members: Of one group.
+        members: How many members a group has.
         features: Which checks are made; all if empty.
     """
 

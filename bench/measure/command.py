@@ -24,7 +24,7 @@ class Benchmark(Generic[S]):
     Args:
         package: Its name after ``python -m``.
         purpose: What it measures.
-        modules: Of its package ``sections``; what they export is run and printed in this order.
+        modules: The modules of its package ``sections``; what they export is run and printed in this order.
         settings: How much is measured.
         extra: What it needs beside ``dev``.
         chooses_loop: Whether ``--loops`` is offered; what runs in another process has the loop that it has there.

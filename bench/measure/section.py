@@ -39,7 +39,7 @@ class Conditions:
         rounds: Samples of each subject.
         heavy_rounds: The same where one sample takes seconds.
         loops: Names of event loops.
-        seed: Of every shuffle and every drawn timeout.
+        seed: The seed of every shuffle and every drawn timeout.
     """
 
     rounds: int

@@ -19,7 +19,7 @@ class StallWatch:
 
     Attributes:
         longest_ms: The longest of all passes.
-        longest_wall_ms: Of all passes, interruptions included.
+        longest_wall_ms: The longest pass by the wall clock, interruptions included.
         passes: How many there were.
         interrupted: In how many of them the processor was taken away.
     """

@@ -33,7 +33,7 @@ class LiveFeed:
     Args:
         operations: Directory to put files into.
         signals: Directory to put the signals into.
-        seed: Of keys, timeouts and instants.
+        seed: The seed of keys, timeouts and instants.
     """
 
     def __init__(self, operations: Path, signals: Path, seed: int) -> None:

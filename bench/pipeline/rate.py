@@ -72,7 +72,7 @@ def measured(
     """Time something, the plain loop before and after each sample.
 
     Args:
-        name: Of the line.
+        name: The name of the line.
         rows: In each sample.
         rounds: How many samples.
         sample: What is timed, by the wall clock.

@@ -13,7 +13,7 @@ class Tally:
     Attributes:
         submitted: How many were taken.
         ended: How many of them completed or expired.
-        lateness_ns: Of each that expired: from its deadline to the callback or wakeup; negative if early.
+        lateness_ns: For each that expired: from its deadline to the callback or wakeup; negative if early.
     """
 
     __slots__ = ("ended", "lateness_ns", "submitted")

@@ -74,7 +74,7 @@ async def keep(point: Point, journal: Path) -> Tally:
     """Run a point with a journal.
 
     Args:
-        point: Of the library.
+        point: A point of the library.
         journal: A directory; is made.
 
     Returns:

@@ -19,7 +19,7 @@ class _Judged:
     """A figure that is compared.
 
     Args:
-        value: Of a reading.
+        value: Returns a reading's value.
         words: What who is better did, ``{}`` for by how much.
         more: Whether more is better.
         share: The least relative difference to report.
@@ -84,7 +84,7 @@ def losses(readings: Readings) -> Iterator[Loss]:
     """Every figure in which another contestant's median is better, point by point; harness and ours do not count.
 
     Args:
-        readings: Of all points.
+        readings: The readings of all points.
 
     Yields:
         Losses of the library as it comes: with its own size of wheel.

@@ -27,13 +27,13 @@ class Plan:
         cases: Names.
         rates: Requests offered per second.
         collectors: Settings of the garbage collector.
-        wheel_sizes: Of the designs that have a wheel, `OWN` for each one's own; who has none runs once.
-        pure: Of the library's contestants: False for the compiled core, True for pure Python, which runs only with its
+        wheel_sizes: For designs that have a wheel, `OWN` for each one's own; a design without one runs once.
+        pure: The library's core: False for the compiled one, True for pure Python, which runs only with its
             own size of wheel.
-        requests: Of a point, unless it would take too long.
+        requests: How many requests a point has, unless it would take too long.
         longest_s: How long requests of a point come at most, in seconds.
         repeats: Readings of each point.
-        seed: Of the load, and of the order.
+        seed: The seed of the load, and of the order.
     """
 
     contestants: Sequence[str]

@@ -80,11 +80,11 @@ class Measure:
     """What a figure shows.
 
     Args:
-        name: Of its files.
-        title: Of the figure.
+        name: The name of its files.
+        title: The title of the figure.
         axis: What the vertical axis counts.
-        value: Of a reading at a point.
-        scale: Of the vertical axis: linear, log, or symlog where 0 is among the values.
+        value: Returns a reading's value at a point.
+        scale: The scale of the vertical axis: linear, log, or symlog where 0 is among the values.
         linear_to: Up to where a symlog axis is linear.
         floor: Show what the harness alone takes.
     """
@@ -178,7 +178,7 @@ def draw(readings: Readings, directory: Path) -> list[Drawn]:
     """Draw every figure that has something to show, one for each setting of the collector that was measured.
 
     Args:
-        readings: Of all points.
+        readings: The readings of all points.
         directory: Takes ``<kind>-<measure>.svg`` of each, with the collector at the end of the name if it is not the
             default one; is made.
 

@@ -26,11 +26,11 @@ class Point:
         rate: Requests offered per second, on average.
         requests: How many.
         collector: ``default``: CPython's thresholds; ``recipe``: those that bench/README.md recommends.
-        wheel_size: Of the designs that have a wheel; 0 for each one's own.
+        wheel_size: The size of the wheel of the designs that have a wheel; 0 for each one's own.
         pure: Without the library's compiled core.
-        timeout_ms: Of every request.
+        timeout_ms: The timeout of every request.
         payload: Bytes that each carries.
-        seed: Of arrivals and latencies.
+        seed: The seed of arrivals and latencies.
     """
 
     contestant: str
@@ -76,7 +76,7 @@ class Reading:
         peak_rss_mib: Most memory of the process.
         held_mib: Memory held when all had ended, over that before the first.
         entries_left: Entries in watch lists when all had ended.
-        round_number: Of the round in which it was taken, from 1. Readings of one round are a few minutes apart.
+        round_number: The round in which it was taken, from 1. Readings of one round are a few minutes apart.
     """
 
     rate_reached: float

@@ -29,7 +29,7 @@ class Measured:
     """All of a run.
 
     Attributes:
-        readings: Of each point, in the order in which they were taken.
+        readings: The readings of each point, in the order in which they were taken.
         machine: On which.
         command: With which it was measured.
         date: When, as YYYY-MM-DD.

@@ -36,7 +36,7 @@ class Scene:
         design: Whose operations.
         keys: The keys of each standing operation.
         operations: How many are timed.
-        seed: Of timeouts and orders.
+        seed: The seed of timeouts and orders.
     """
 
     design: type[Design]

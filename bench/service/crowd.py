@@ -95,7 +95,7 @@ class Crowd:
         """Connect and ask, a hundred clients at a time.
 
         Args:
-            port: Of the server, on this machine.
+            port: The port of the server, on this machine.
             requests: One for each client.
 
         Returns:

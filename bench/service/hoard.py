@@ -24,7 +24,7 @@ def fill(port: int, values: int, first: int = 0) -> Counter[int]:
     """Send values of a megabyte: as signals, with operations that are cancelled, and as items.
 
     Args:
-        port: Of the service.
+        port: The port of the service.
         values: How many.
         first: From which number on keys and operations are named.
 

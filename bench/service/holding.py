@@ -69,7 +69,7 @@ async def hold(server: Server, dialect: Dialect, keys: Sequence[str]) -> Crowd:
     Args:
         server: Which holds what it holds for longer than this takes.
         dialect: How it is polled.
-        keys: Of the polls.
+        keys: The keys of the polls.
 
     Returns:
         The polls, all held.

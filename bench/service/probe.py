@@ -61,9 +61,9 @@ class Probe:
     """The probe of one server; a context manager.
 
     Args:
-        port: Of the server.
-        pid: Of its process.
-        module: That runs it, for a server that is asked in another way.
+        port: The port of the server.
+        pid: The id of its process.
+        module: The module that runs it, for a server that is asked in another way.
     """
 
     def __init__(self, port: int, pid: int, module: str = "bench.service.probe") -> None:
@@ -110,8 +110,8 @@ def run(port: int, pid: int, ask: Callable[[socket.socket], bool] = _ask) -> Non
     """Ask until the input ends.
 
     Args:
-        port: Of the server, on this machine.
-        pid: Of its process.
+        port: The port of the server, on this machine.
+        pid: The id of its process.
         ask: Asks once, and waits for the answer; false if the server has closed the connection.
     """
     pairs: list[tuple[int, int]] = []

@@ -28,9 +28,9 @@ class Served:
     """A ``purgatory serve`` process; a context manager that kills it at the end.
 
     Args:
-        flags: Of the command; a free port is taken unless they have another.
+        flags: The flags of the command; a free port is taken unless they have another.
         command: Starts it.
-        descriptors: Of sockets that it inherits.
+        descriptors: The descriptors of sockets that it inherits.
 
     Attributes:
         port: Where it listens.

@@ -70,7 +70,7 @@ async def connect_all(port: int, clients: Sequence[SlowClient]) -> None:
     """Connect slow clients, a hundred at a time.
 
     Args:
-        port: Of the server.
+        port: The port of the server.
         clients: New ones.
 
     Raises:

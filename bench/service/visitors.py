@@ -20,7 +20,7 @@ class Visitors:
     """Clients in a loop; each second one keeps its connection until the server closes it.
 
     Args:
-        port: Of the service.
+        port: The port of the service.
         number: How many there are.
         requests: What each sends in turn.
 

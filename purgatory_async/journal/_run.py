@@ -42,7 +42,7 @@ class Bounds:
         buffered: Upper bound of the records that wait for the disk.
         segment_bytes: Size at which the next segment begins.
         keep_ns: How long records are kept; None for ever.
-        keep_bytes: Size beyond which the oldest segments are removed, at least that of two; None for any size.
+        keep_bytes: Size beyond which the oldest segments are removed, at least two segments; None for any size.
     """
 
     buffered: int

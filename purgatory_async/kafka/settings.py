@@ -13,7 +13,7 @@ class Settings:
     """Limits and defaults of a broker. Sizes are in bytes, times in seconds.
 
     Attributes:
-        partitions: Of a topic that is created without a number.
+        partitions: How many partitions a topic has that is created without a number.
         replication: Replicas of such a topic, at most as many as there are brokers.
         auto_create: Create a topic when a client first asks for it, as Kafka does.
         max_bytes: The most bytes of all records; a produce above it is refused with kafka_storage_error until records

@@ -102,7 +102,7 @@ def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:
     ):
         metrics.show(f"purgatory_log_{name}", documentation, read)
     for name, documentation, read in (
-        ("applied", "Entries applied, those of a repeated load included.", lambda: state.applied),
+        ("applied", "Entries applied, also those that a reload applied again.", lambda: state.applied),
         ("appended", "Entries appended.", lambda: state.proposals.appended),
         ("repeated", "Entries appended again, and dropped.", lambda: state.proposals.repeated),
         ("ticks", "Ticks proposed.", lambda: state.ticks.appended),

@@ -31,7 +31,7 @@ class Waits:
     """A pattern that tasks wait in, on a clock of its own.
 
     Args:
-        max_pending: Of its purgatory.
+        max_pending: The limit of its purgatory.
         timers: How many the timer holds.
     """
 

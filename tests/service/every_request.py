@@ -17,7 +17,7 @@ class Sample:
     """A request; each ``{}`` is replaced by the beginning of all names.
 
     Attributes:
-        status: Of its answer, if it may.
+        status: The status of its answer, if it may.
         query: With which it holds, or is narrowed to a name.
     """
 

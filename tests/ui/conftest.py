@@ -84,7 +84,7 @@ class Visit:
 
     Args:
         page: A new one.
-        address: Of the service, or with `whole` of what to open.
+        address: The address of the service, or with `whole` of what to open.
         clock: Whether the page's time can be moved forward; it passes by itself, too.
     """
 

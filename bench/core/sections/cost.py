@@ -33,7 +33,7 @@ class Cost:
     Args:
         name: What is done.
         loop: The event loop it ran on.
-        unit: Of the figures.
+        unit: The unit of the figures.
         compiled: The library's with its compiled core; None if that was not built.
         pure: The library's without it.
         by_hand: The same without the library.
@@ -127,7 +127,7 @@ SECTION = Section(
         "Processor time and resident memory of one, in fresh processes, the builds in turns; medians. By hand: the "
         "loop's call_later, with operations in a dict by key, or with a future in a task. A wait and an awaited "
         "operation are a new task each, less a task on a bare future. Memory: with timeouts spread over an hour; by "
-        "hand, a future and a timer of the loop's for each key. The rows are those of bench/README.md."
+        "hand, a future and a timer of the loop's for each key. The rows are as in bench/README.md."
     ),
     lines=lines,
     heading="| | loop | compiled | pure | by hand |\n|---|---|---|---|---|",

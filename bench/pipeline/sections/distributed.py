@@ -44,7 +44,7 @@ class Figure:
 
     Args:
         name: What it is.
-        unit: Of the value.
+        unit: The unit of the value.
         value: As measured.
         least: No less was promised, if anything.
         most: No more was promised, if anything.
@@ -78,7 +78,7 @@ class Load:
 
     Args:
         feed: Poured from at every call.
-        plan: Of the job; its output shows how far it is.
+        plan: The plan of the job; its output shows how far it is.
         rate: The full one, operations a second.
         seconds: At the full rate.
     """

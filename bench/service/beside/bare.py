@@ -28,7 +28,7 @@ class Bare(Served):
     """The server as a process of its own; a context manager that kills it at the end.
 
     Args:
-        descriptor: Of a listening socket, which it inherits.
+        descriptor: The descriptor of a listening socket, which it inherits.
     """
 
     def __init__(self, descriptor: int) -> None:

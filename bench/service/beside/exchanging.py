@@ -122,9 +122,9 @@ def exchange(
     """Publish messages and answer polls with them as fast as it goes.
 
     Args:
-        port: Of the server, on this machine.
+        port: The port of the server, on this machine.
         conversation: How it is spoken to.
-        stamp: Of the keys, different in each run against the same server.
+        stamp: Part of the keys, different in each run against the same server.
         seconds: For how long.
         settled: Called with all polls sent; returns once they are held.
 

@@ -45,7 +45,7 @@ class Peer:
     """One way to serve long polls.
 
     Attributes:
-        name: Of the server and its processes.
+        name: The name of the server and its processes.
         start: Starts it.
         dialect: How it is polled.
         visits: What clients ask in turn while it is restarted: something at once, and a poll of two seconds.

@@ -37,7 +37,7 @@ class Scene:
 
     Attributes:
         arriving_s: From the first connection to the moment in which all were held.
-        kib: Of memory, for each poll.
+        kib: KiB of memory for each poll.
         release: How they were released.
         lost_ms: For how long the service, and the clients, had no processor meanwhile.
         idle: The probe's waits before the first client.

@@ -34,7 +34,7 @@ class Allowance:
             code: The code of the refusal.
 
         Raises:
-            ProtocolError: That is more than the request has left.
+            ProtocolError: The request has not so much left.
         """
         if 1 + partitions > self._left:
             raise ProtocolError(

@@ -26,7 +26,7 @@ class KafkaBroker(InterceptedBroker):
     What starts a disturbance takes effect at once, and returns a context manager that ends it.
 
     Args:
-        clock: Of sessions and of all that waits, as a ``ManualClock``; real time if not given. Connections and
+        clock: The clock of sessions and all waits, such as a ``ManualClock``; real time if not given. Connections and
             clients always live in real time.
         settings: As for `Broker`; ``port`` is a free one and ``rebalance_delay`` is 0 unless given;
             no connection is closed for being idle.

@@ -36,7 +36,7 @@ def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: i
         operations: From `read_operations`.
         signals: From `read_signals`.
         pace: The notion of time.
-        shards: Of the keys, and as many of the operations.
+        shards: How many shards the keys have, and the operations as well.
     """
     if pace.time == "event":
         operations = _with_watermark(operations, "submit_ns", pace.delay_ms)

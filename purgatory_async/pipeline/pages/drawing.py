@@ -75,7 +75,7 @@ def draw(charts: Mapping[str, tuple[Callable[[Axes], None], Size]], directory: P
 def _written(figure: Figure, name: str, directory: Path) -> str:
     """Write a figure, and return it for a page."""
     figure.savefig(directory / f"{name}.png", dpi=_DPI, facecolor="white")
-    # Ids inside an SVG must differ from those of its neighbours on the page.
+    # Ids inside an SVG must differ from ids of its neighbours on the page.
     with mpl.rc_context({"svg.hashsalt": name}):
         figure.savefig(directory / f"{name}.svg", facecolor="white", metadata={"Date": None})
         inline = io.StringIO()

@@ -104,8 +104,8 @@ def replay(operations: pa.Table, signals: pa.Table, settings: Sequence[Setting])
     """Let recorded operations run again under each setting.
 
     Args:
-        operations: Of one run and node, in any order: ``submit_seq, submit_ns, keys, needed, timeout_ns, outcome,
-            end_ns, last_ns``.
+        operations: The operations of one run and node, in any order: ``submit_seq, submit_ns, keys, needed, timeout_ns,
+            outcome, end_ns, last_ns``.
         signals: At least those after the first submission and before the last deadline: ``seq, mono_ns, key, n``.
         settings: What to try.
 

@@ -82,7 +82,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals of operations under a setting; totals of parts add up to those of the whole."""
+    """Totals of operations under a setting; totals of parts add up to the whole's."""
 
     operations: int = 0
     completed: int = 0

@@ -32,10 +32,10 @@ class Held:
         on_undelivered: Called when a client left as it got its answer.
 
     Attributes:
-        requests: Those for operations, keys and one-shot waits.
-        followers: Those for signals since a place.
-        takers: Those for items.
-        positions: Those for a position that another worker answered with.
+        requests: Requests held for operations, keys and one-shot waits.
+        followers: Requests held for signals after an index.
+        takers: Requests held for items.
+        positions: Requests held for a position that another worker answered with.
         feed, streams: The newest events, and their readers.
         unsent: The bytes that clients have not taken.
     """

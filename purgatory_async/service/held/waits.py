@@ -132,8 +132,8 @@ class Waits:
         timer: For the waits.
         pace: At which they end.
         limit: The most waits at once.
-        most_bytes: The most bytes of signals and voters that they have heard, apart from those of the fold. Beyond it,
-            the oldest waits that have heard something fail.
+        most_bytes: The most bytes of signals and voters that they have heard, not counting the fold's. Beyond it, the
+            oldest waits that have heard something fail.
         on_undelivered: Called when a fulfilled wait is cancelled before it ends.
         observed: Whether the observer hears of the waits, too. With a log it hears only what is equal at all workers,
             and the waits are reported to the observer that answers them.

@@ -39,7 +39,7 @@ class Listeners:
 
     Args:
         sockets: Bound, of kind stream.
-        file: Of the Unix socket among them that this process made; None if it made none.
+        file: The file of the Unix socket among them that this process made; None if it made none.
     """
 
     def __init__(self, sockets: Sequence[socket.socket], file: _File | None = None) -> None:

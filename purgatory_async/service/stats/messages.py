@@ -276,7 +276,7 @@ class Stats(Struct):
         busiest_keys: At most 10, most watchers first; their numbers are a snapshot.
         oldest_operations: At most 20, the oldest first.
         wheel: Null if the timer uses another queue.
-        digest: Of the state at that position, equal at every worker and after a restart; only if the query asks.
+        digest: The digest of the state there, equal at every worker and after a restart; only if the query asks.
     """
 
     version: str

@@ -11,8 +11,8 @@ class Twins:
 
     Args:
         queue: Where the deadlines wait: a name from `QUEUES`.
-        tick: Of the timer, in seconds.
-        max_pending: Of the purgatory.
+        tick: The tick of the timer, in seconds.
+        max_pending: The limit of the purgatory.
         max_deadlines: How many may be pending on its timer.
     """
 

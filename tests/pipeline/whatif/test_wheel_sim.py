@@ -119,7 +119,7 @@ def puts_of_a_plain_wheel(lives, wheel_size, *, puts_due):
 
     Args:
         lives: The ticks of submission, deadline and end of each entry; the end is after the deadline if it expires.
-        wheel_size: Of the wheel.
+        wheel_size: The size of the wheel.
         puts_due: Whether an entry that is due when its bucket begins comes down like any other.
     """
     puts, buckets = 0, defaultdict(list)

@@ -74,7 +74,7 @@ class History:
     Attributes:
         mixed: How many entries of each kind there are.
         signals: The positions of each signal that was counted, and how many operations it completed.
-        items: Of each item that was put, whether a taker got it at once.
+        items: Whether a taker got each item at once that was put.
         acknowledged: How often each item was.
         leases: All leases, by id.
         repeated: How many entries were dropped as repetitions.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
@@ -11,7 +11,6 @@ from purgatory_async.kafka.configs.described import topic_entries
 from purgatory_async.kafka.configs.overrides import checked
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.handlers.allowance import Allowance
-from purgatory_async.kafka.handlers.placement import assigned, check_once, check_replicas
 from purgatory_async.kafka.handlers.publishing import once_published
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.topics import Topic
@@ -25,12 +24,7 @@ _NOT_SHOWN: Final = {"configs": (), "topic_config_error_code": ErrorCode.policy_
 
 def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     """Create topics, or only check whether they could be created."""
-    times = Counter(wanted.name for wanted in request.topics)
-    allowance = Allowance()
-    results = [
-        _created(node, wanted, allowance, check_only=request.validate_only, twice=times[wanted.name] > 1)
-        for wanted in request.topics
-    ]
+    results = _results(node, request, _created)
     for result in results[_SHOWN:]:
         result.update(_NOT_SHOWN)
     if request.validate_only:
@@ -38,12 +32,22 @@ def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[An
     return once_published(node, request.timeout.total_seconds(), "topics", results)
 
 
+def _results(node: Node, request: Any, change: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+    """Create or enlarge each topic of a request, or only check whether that could be."""
+    times = Counter(wanted.name for wanted in request.topics)
+    allowance = Allowance()
+    return [
+        change(node, wanted, allowance, check_only=request.validate_only, twice=times[wanted.name] > 1)
+        for wanted in request.topics
+    ]
+
+
 def _created(
     node: Node, wanted: Any, allowance: Allowance, *, check_only: bool, twice: bool
 ) -> dict[str, Any]:
     answer = {"name": wanted.name, "error_code": ErrorCode.none, "configs": ()}
     try:
-        check_once(wanted.name, twice=twice)
+        _check_once(wanted.name, twice=twice)
         node.topics.check_new(wanted.name)
         allowance.use(_number(node, wanted), ErrorCode.policy_violation)
         placement = _placement(node, wanted)
@@ -73,7 +77,7 @@ def _placement(node: Node, wanted: Any) -> list[tuple[int, ...]]:
     """The brokers of each partition."""
     brokers = node.topics.brokers
     if wanted.assignments:
-        return assigned(wanted.assignments, brokers)
+        return _assigned(wanted.assignments, brokers)
     replication = None if wanted.replication_factor == _DEFAULT else wanted.replication_factor
     if replication is not None and not 1 <= replication <= len(brokers):
         raise ProtocolError(
@@ -127,12 +131,7 @@ def _named(node: Node, name: str | None, topic_id: Any) -> Topic:
 
 def _create_partitions(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     """Enlarge topics, or only check whether they could be; groups notice by their members' metadata, as in Kafka."""
-    times = Counter(wanted.name for wanted in request.topics)
-    allowance = Allowance()
-    results = [
-        _enlarged(node, wanted, allowance, check_only=request.validate_only, twice=times[wanted.name] > 1)
-        for wanted in request.topics
-    ]
+    results = _results(node, request, _enlarged)
     if request.validate_only:
         return {"results": results}
     return once_published(node, request.timeout.total_seconds(), "results", results)
@@ -142,7 +141,7 @@ def _enlarged(
     node: Node, wanted: Any, allowance: Allowance, *, check_only: bool, twice: bool
 ) -> dict[str, Any]:
     try:
-        check_once(wanted.name, twice=twice)
+        _check_once(wanted.name, twice=twice)
         topic = node.controller.alterable(wanted.name)
         more = _more(topic, wanted.count)
         allowance.use(more, ErrorCode.policy_violation)
@@ -177,8 +176,37 @@ def _added(node: Node, topic: Topic, assignments: Any, more: int) -> list[tuple[
             f"assignments must be {more}, one for each new partition, of {copies} brokers each, "
             f"got {[list(replicas) for replicas in placement[:10]]}",
         )
-    check_replicas(placement, node.topics.brokers)
+    _check_replicas(placement, node.topics.brokers)
     return placement
+
+
+def _check_once(name: str, *, twice: bool) -> None:
+    if twice:
+        raise ProtocolError(
+            ErrorCode.invalid_request, f"a request must name a topic once, got {name!r} twice"
+        )
+
+
+def _assigned(assignments: Any, brokers: Sequence[int]) -> list[tuple[int, ...]]:
+    """The brokers of each partition of a new topic, as a client assigns them."""
+    placement = {each.partition_index: tuple(each.broker_ids) for each in assignments}
+    if sorted(placement) != list(range(len(assignments))):
+        raise ProtocolError(
+            ErrorCode.invalid_replica_assignment,
+            f"partitions must be assigned from 0 to {len(assignments) - 1}, got {sorted(placement)}",
+        )
+    _check_replicas(placement.values(), brokers)
+    return [placement[index] for index in range(len(placement))]
+
+
+def _check_replicas(placement: Iterable[Sequence[int]], brokers: Sequence[int]) -> None:
+    """Refuse partitions without replicas, or whose replicas are not different brokers of the cluster."""
+    for replicas in placement:
+        if not replicas or len({*replicas}) < len(replicas) or not {*replicas} <= {*brokers}:
+            raise ProtocolError(
+                ErrorCode.invalid_replica_assignment,
+                f"replicas must be different ones of {list(brokers)}, got {list(replicas)}",
+            )
 
 
 CREATE_PARTITIONS: Final = Api(37, 0, 3, _create_partitions)

@@ -12,7 +12,7 @@ cdef class LifeCycle(WatchTable):
     cdef public Admission _admission
 
     def __init__(self, name, max_pending):
-        WatchTable.__init__(self)
+        WatchCounts.__init__(self)
         self.name = name
         self.max_pending = max_pending
         self._hooks = _reference("core.hooks", "hooks_of_thread")()

@@ -1,4 +1,4 @@
-# Mirrors core/: watch_lists and watch_table.
+# Mirrors core/: watch_lists, watch_counts and watch_table.
 
 from cpython.dict cimport PyDict_DelItem, PyDict_SetDefault, PyDict_SetItem
 
@@ -50,7 +50,7 @@ cdef bint _differ(tuple keys) except -1:
     return True
 
 
-cdef class WatchTable:
+cdef class WatchCounts:
     cdef public dict _watchers
     cdef public Py_ssize_t _more_pending, _more_pairs, _vacant
     cdef public Watcher _arrivals
@@ -66,6 +66,16 @@ cdef class WatchTable:
     cdef Py_ssize_t _count(self):
         return len(self._watchers) + self._more_pending
 
+    cpdef list _watchers_of(self, key):
+        found = self._watchers.get(key)
+        if found is None:
+            return []
+        if isinstance(found, dict):
+            return list(found)
+        return [] if (<Watcher> found)._keys is self._no_keys else [found]
+
+
+cdef class WatchTable(WatchCounts):
     cdef tuple _distinct(self, keys):
         cdef tuple given
         if type(keys) is tuple or type(keys) is list:
@@ -195,14 +205,6 @@ cdef class WatchTable:
         self._more_pairs -= width
         if not len(shared):
             self._give_up(shared)
-
-    cpdef list _watchers_of(self, key):
-        found = self._watchers.get(key)
-        if found is None:
-            return []
-        if isinstance(found, dict):
-            return list(found)
-        return [] if (<Watcher> found)._keys is self._no_keys else [found]
 
 
 cdef inline object _set_default(dict watchers, object key, Watcher watcher):

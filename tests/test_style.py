@@ -39,7 +39,7 @@ def long_files(sources: Sources) -> list[str]:
 LONG_CLASSES = {
     *("durable.fold.fold.Fold", "durable.fold.queues.Queues"),
     "service.http.connection.Connection",
-    *("core.watch_table.WatchTable", "loop.reaper.Reaper"),
+    "loop.reaper.Reaper",
 }
 
 
@@ -253,9 +253,26 @@ def test_what_stands_beside_the_package_keeps_the_rule(
     assert not complaints, "\n".join(complaints)
 
 
+# The package's other sources. A browser imports the page's scripts as they are.
+OTHER_SOURCES = (".css", ".html", ".js", ".lua", ".pxi", ".pyx", ".sql")
+
+
+def test_the_packages_other_sources_keep_the_size() -> None:
+    complaints = long_files(read_beside("purgatory_async", *OTHER_SOURCES))
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("suffix", OTHER_SOURCES)
+def test_the_size_of_other_sources_sees_a_planted_fault(suffix: str) -> None:
+    sources = read_beside("purgatory_async", suffix)
+    name, *_ = sources
+    assert long_files(with_fault(sources, name, "x\n" * (MAX_FILE_LINES + 1)))
+
+
 @cache  # each parses a file once for all rules
-def read_beside(folder: str) -> Sources:
-    paths = sorted((ROOT / folder).rglob("*.py"))
+def read_beside(folder: str, *suffixes: str) -> Sources:
+    """Read what lies in a folder: Python, or files with these suffixes, which no rule may parse."""
+    paths = sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in (suffixes or (".py",)))
     named = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
     return {name: Source(name, is_package=False, text=text) for name, text in named.items()}
 

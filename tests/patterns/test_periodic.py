@@ -415,7 +415,6 @@ def test_without_a_loop_plain_work_runs_on_a_manual_clock(monkeypatch: pytest.Mo
     beat.close()
 
 
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_without_a_loop_async_work_is_refused_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, raised = ManualClock(), []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: raised.append(str(unraisable.exc_value)))

@@ -26,7 +26,7 @@ async def leaving(*waiters: Waiter) -> None:
     """Cancel all of them."""
     for waiter in waiters:
         waiter.cancel()
-    assert await ends(list(waiters)) == ["cancelled"] * len(waiters)
+    assert await ends(waiters) == ["cancelled"] * len(waiters)
 
 
 async def passing(clock, seconds: float) -> None:

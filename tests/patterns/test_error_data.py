@@ -80,12 +80,7 @@ Wait = Callable[[Purgatory], Awaitable[object]]
 End = Callable[[Purgatory], object]
 GROUP = {"keys": ("group",)}
 CASES: dict[str, tuple[Wait, End, type[PurgatoryError], dict[str, object]]] = {
-    "reply expires": (
-        lambda p: reply(p, SOON),
-        id,
-        OperationExpired,
-        {"keys": (7,), "timeout": SOON},
-    ),
+    "reply expires": (lambda p: reply(p, SOON), id, OperationExpired, {"keys": (7,), "timeout": SOON}),
     "reply is cancelled": (reply, lambda p: p.cancel_for_key(7), OperationCancelled, {"keys": (7,)}),
     "reply is closed": (reply, Purgatory.close, PurgatoryClosed, {"keys": (7,)}),
     "member arrives again": (member_arrives_again, id, OperationCancelled, GROUP),

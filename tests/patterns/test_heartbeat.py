@@ -13,11 +13,7 @@ from purgatory_async import PurgatoryFull
 from purgatory_async.patterns import Heartbeat
 from purgatory_async.testing import settle
 from tests.loop.worlds import SteppedWorld, World, reports
-from tests.patterns.work import (
-    Link,
-    each_world,
-    manual_link,
-)
+from tests.patterns.work import Link, each_world, manual_link
 
 TICK = 0.001
 

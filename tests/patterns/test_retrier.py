@@ -11,12 +11,7 @@ from purgatory_async import PurgatoryFull
 from purgatory_async.patterns import Retrier
 from purgatory_async.testing import settle
 from tests.loop.worlds import SteppedWorld, World, reports
-from tests.patterns.work import (
-    Attempts,
-    RetrierOnClock,
-    each_kind,
-    each_world,
-)
+from tests.patterns.work import Attempts, RetrierOnClock, each_kind, each_world
 
 pytestmark = pytest.mark.asyncio
 

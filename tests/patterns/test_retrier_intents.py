@@ -257,34 +257,6 @@ async def test_resubmitted_after_cancel_it_waits_for_the_old_attempt(world: Step
     assert (call.begun, call.succeeded) == ([26], 1)
 
 
-# What it keeps.
-
-
-@pytest.mark.parametrize("end", ["success", "giving up", "cancel", "replaced", "aclose"])
-async def test_what_has_ended_is_freed_at_once(end: str, world: SteppedWorld) -> None:
-    on_clock = RetrierOnClock(world, attempts=1, on_give_up=lambda *_: None)
-    on_clock.submit(0)
-    await world.run(5)  # what is made once
-
-    async def submit() -> "weakref.ref[Attempts]":
-        # What an eager task raises in its first step, asyncio keeps in a cycle of its own; so it takes a while.
-        call = on_clock.submit(0 if end == "success" else None, takes=1)
-        if end == "cancel":
-            on_clock.retrier.cancel("key")
-        elif end == "replaced":
-            on_clock.submit(0)
-        elif end == "aclose":
-            await on_clock.retrier.aclose()
-        await world.run(6)
-        call.errors.clear()  # tracebacks lead back to it
-        return weakref.ref(call)
-
-    with by_reference_counts_alone():
-        freed = await asyncio.create_task(submit())
-        await settle()
-        assert freed() is None
-
-
 async def test_cancel_also_stops_a_superseded_attempt(world: SteppedWorld) -> None:
     reported = reports()
     on_clock = RetrierOnClock(world)
@@ -332,6 +304,9 @@ async def test_a_second_cancel_leaves_an_attempt_to_clean_up(world: SteppedWorld
     assert on_clock.retrier.cancel("key") is True
     await world.run(1000)
     assert (cleaned, newer.begun) == ([26], [])
+
+
+# Closing.
 
 
 async def test_closing_returns_what_waits_and_leaves_nothing(world: SteppedWorld) -> None:
@@ -447,6 +422,34 @@ async def test_an_attempt_that_closes_the_timer_can_still_succeed(world: Stepped
     on_clock.retrier.submit("key", attempt)
     await world.run(5)
     assert (on_clock.retrier.pending, await on_clock.retrier.aclose()) == (0, {})
+
+
+# What it keeps.
+
+
+@pytest.mark.parametrize("end", ["success", "giving up", "cancel", "replaced", "aclose"])
+async def test_what_has_ended_is_freed_at_once(end: str, world: SteppedWorld) -> None:
+    on_clock = RetrierOnClock(world, attempts=1, on_give_up=lambda *_: None)
+    on_clock.submit(0)
+    await world.run(5)  # what is made once
+
+    async def submit() -> "weakref.ref[Attempts]":
+        # What an eager task raises in its first step, asyncio keeps in a cycle of its own; so it takes a while.
+        call = on_clock.submit(0 if end == "success" else None, takes=1)
+        if end == "cancel":
+            on_clock.retrier.cancel("key")
+        elif end == "replaced":
+            on_clock.submit(0)
+        elif end == "aclose":
+            await on_clock.retrier.aclose()
+        await world.run(6)
+        call.errors.clear()  # tracebacks lead back to it
+        return weakref.ref(call)
+
+    with by_reference_counts_alone():
+        freed = await asyncio.create_task(submit())
+        await settle()
+        assert freed() is None
 
 
 # What it sees and shows.

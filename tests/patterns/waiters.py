@@ -1,7 +1,7 @@
 """Tasks that wait, and the ways of practice in which they are cancelled, at an exact point of a pass of the loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from math import inf
 from typing import Any, TypeVar
@@ -153,7 +153,7 @@ async def waiting(*coroutines: Coroutine[Any, Any, object], way: type[Waiter] = 
     return waiters
 
 
-async def ends(waiters: list[Waiter]) -> list[Any]:
+async def ends(waiters: Iterable[Waiter]) -> list[Any]:
     """What each of them got; all of them must be about to end."""
     return [await waiter.end() for waiter in waiters]
 

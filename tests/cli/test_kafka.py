@@ -16,8 +16,8 @@ import pytest
 from purgatory_async import __main__
 from purgatory_async.cli import commands, kafka
 from tests.kafka import protocol
-from tests.kafka.desk import fetched
 from tests.kafka.protocol import FETCH, METADATA
+from tests.kafka.socketless import fetched
 from tests.ports import free_port
 from tests.processes import purgatory
 

@@ -5,16 +5,16 @@ from types import SimpleNamespace
 import pytest
 
 from purgatory_async.journal import _alarms, segments
-from tests.journal.desk import Desk
+from tests.journal.journaled import JournaledPurgatory
 
 
 @pytest.fixture(autouse=True)
 def _desks_are_left_empty():
     yield
-    while Desk.opened:
-        desk = Desk.opened.pop()
-        desk.journal.close()
-        desk.purgatory.close()
+    while JournaledPurgatory.opened:
+        journaled = JournaledPurgatory.opened.pop()
+        journaled.journal.close()
+        journaled.purgatory.close()
 
 
 @pytest.fixture(autouse=True)

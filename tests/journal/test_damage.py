@@ -8,7 +8,7 @@ import pytest
 from purgatory_async.journal.lines import Damage, encode_record, read_lines, whole_length
 from purgatory_async.journal.reader import read_journal
 from purgatory_async.journal.schema import Outcome, Signal, Stats, Submit
-from tests.journal.desk import Desk, everything, missing, until
+from tests.journal.journaled import JournaledPurgatory, everything, missing, until
 
 RECORDS = 50
 
@@ -17,18 +17,18 @@ RECORDS = 50
 def written(tmp_path_factory):
     """A file of 50 records of all kinds, as a journal left it, and its records."""
     directory = tmp_path_factory.mktemp("journal")
-    desk = Desk(directory, node="n1")
-    desk.journal.gauge(desk.purgatory)
+    journaled = JournaledPurgatory(directory, node="n1")
+    journaled.journal.gauge(journaled.purgatory)
     for number in range(15):
-        desk.watch(f"order:{number}", ("tuple", number), timeout=None if number % 5 else 0.5)
-        desk.clock.advance(0.2)
+        journaled.watch(f"order:{number}", ("tuple", number), timeout=None if number % 5 else 0.5)
+        journaled.clock.advance(0.2)
         if number % 2:
-            desk.signal(f"order:{number}")
-    desk.purgatory.close()
-    until(lambda: desk.journal._writer_thread.settled)
-    for _ in range(RECORDS - desk.journal._run._encoder.seq - 1):  # the last is a sample
-        desk.signal("Tür")
-    records = desk.close()
+            journaled.signal(f"order:{number}")
+    journaled.purgatory.close()
+    until(lambda: journaled.journal._writer_thread.settled)
+    for _ in range(RECORDS - journaled.journal._run._encoder.seq - 1):  # the last is a sample
+        journaled.signal("Tür")
+    records = journaled.close()
     (path,) = directory.glob("*.jsonl")
     data = path.read_bytes()
     assert len(records) == RECORDS

@@ -12,7 +12,7 @@ from purgatory_async import Timer
 from purgatory_async.journal import Journal, JournalError, Sync, read_journal, segments
 from purgatory_async.testing import ManualClock
 from tests.forks import in_child
-from tests.journal.desk import Desk, live_bytes, until
+from tests.journal.journaled import JournaledPurgatory, live_bytes, until
 from tests.processes import python
 
 OPEN = """
@@ -39,19 +39,19 @@ def open_journal(directory):
 
 @pytest.mark.slow
 def test_a_second_process_is_refused_with_the_id_of_the_first(tmp_path):
-    with Desk(tmp_path) as desk:
-        desk.signal("a")
+    with JournaledPurgatory(tmp_path) as journaled:
+        journaled.signal("a")
         with start(tmp_path) as second:
             _, said = second.communicate()
         assert said.strip() == (
             f"another process (id {os.getpid()}) keeps its journal in {tmp_path}; give each its own directory"
         )
         assert second.returncode == 1
-        assert [record.key for record in desk.close()] == ["a"]
+        assert [record.key for record in journaled.close()] == ["a"]
 
 
 def test_a_second_journal_of_the_same_process_is_refused_too(tmp_path):
-    with Desk(tmp_path), pytest.raises(JournalError, match=f"id {os.getpid()}"):
+    with JournaledPurgatory(tmp_path), pytest.raises(JournalError, match=f"id {os.getpid()}"):
         open_journal(tmp_path)
 
 
@@ -69,8 +69,8 @@ def test_after_the_first_ends_the_next_may_write(tmp_path):
 
 def test_written_files_are_private_to_their_owner(tmp_path):
     directory = tmp_path / "a" / "journal"
-    with Desk(directory) as desk:
-        desk.signal("a")
+    with JournaledPurgatory(directory) as journaled:
+        journaled.signal("a")
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert set(modes.values()) == {0o600}
@@ -130,9 +130,9 @@ def test_a_start_that_fails_lets_the_directory_go(tmp_path, monkeypatch):
     ("given", "written"), [("n1", "n1"), ("a.b/c d", "a-b-c-d"), ("", "node"), ("é", "-")]
 )
 def test_a_nodes_name_is_made_fit_for_a_file(tmp_path, given, written):
-    desk = Desk(tmp_path, node=given)
-    desk.signal("a")
-    assert [record.node for record in desk.close()] == [written]
+    journaled = JournaledPurgatory(tmp_path, node=given)
+    journaled.signal("a")
+    assert [record.node for record in journaled.close()] == [written]
     assert [path.name.split(".")[1] for path in tmp_path.glob("*.jsonl")] == [written]
 
 
@@ -146,21 +146,21 @@ def test_a_journal_in_which_nothing_happened_leaves_no_segment(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_writes_nothing_and_closes_nothing(tmp_path):
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
-        desk.signal("parent's")
-        until(lambda: desk.journal._writer_thread.settled)
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
+        journaled.signal("parent's")
+        until(lambda: journaled.journal._writer_thread.settled)
         before = live_bytes(tmp_path)
 
         def act():
-            desk.signal("child's")
-            assert desk.journal.buffered == 1
+            journaled.signal("child's")
+            assert journaled.journal.buffered == 1
             with pytest.raises(JournalError, match=f"kept by process {os.getppid()}, which forked this one"):
-                desk.journal.flush().send(None)
-            desk.journal.close()
+                journaled.journal.flush().send(None)
+            journaled.journal.close()
             assert live_bytes(tmp_path) == before
 
         assert in_child(act) == "None"
-        desk.signal("parent's again")
+        journaled.signal("parent's again")
         with pytest.raises(JournalError, match="another process"):
             open_journal(tmp_path)
     assert [record.key for record in read_journal(tmp_path)] == ["parent's", "parent's again"]
@@ -170,14 +170,14 @@ def test_a_forked_child_writes_nothing_and_closes_nothing(tmp_path):
 def test_a_surviving_forked_child_does_not_keep_the_directory(tmp_path):
     # The lock belongs to the open file, which a fork shares: it stayed until the last child had ended.
     child_ends, parent_keeps = os.pipe()
-    desk = Desk(tmp_path)
+    journaled = JournaledPurgatory(tmp_path)
     child = os.fork()
     if child == 0:
         os.close(parent_keeps)
         os.read(child_ends, 1)
         os._exit(0)
     try:
-        desk.journal.close()
+        journaled.journal.close()
         # The lock goes in the child as soon as it runs.
         until(lambda: not held_by(child, tmp_path / ".lock"))
         open_journal(tmp_path).close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from purgatory_async.journal.schema import Outcome
 from purgatory_async.timing import HashedWheel, TimerEntry, TimingWheel
 from purgatory_async.timing._entry import entries_of
-from tests.journal.desk import Desk
+from tests.journal.journaled import JournaledPurgatory
 
 
 class CountingWheel(TimingWheel):
@@ -74,35 +74,35 @@ def test_insertions_are_those_counted_in_the_wheel(size, start, steps):
 def test_a_recorded_count_is_that_of_the_wheel(size, start, steps):
     wheel = CountingWheel(size)
     with tempfile.TemporaryDirectory() as directory:
-        desk = Desk(Path(directory), start=start, queue=wheel)
+        journaled = JournaledPurgatory(Path(directory), start=start, queue=wheel)
         operations = []
         for timeout, pause, what in steps:
-            operations.append(desk.watch("a", timeout=timeout))
-            desk.clock.advance(pause)
+            operations.append(journaled.watch("a", timeout=timeout))
+            journaled.clock.advance(pause)
             if what == "cancel":
                 operations[len(operations) // 2].cancel()
             elif what == "complete":
-                desk.signal("a")
-        desk.clock.advance(10)
-        outcomes = [record for record in desk.close() if isinstance(record, Outcome)]
+                journaled.signal("a")
+        journaled.clock.advance(10)
+        outcomes = [record for record in journaled.close() if isinstance(record, Outcome)]
     assert len(outcomes) == len(operations)
     for record in outcomes:
         assert record.inserts == wheel.counts[id(operations[int(record.op_id) - 1])], record
 
 
 def test_in_a_wheel_with_rounds_an_operation_is_put_once(tmp_path):
-    desk = Desk(tmp_path, queue=HashedWheel(16))
-    desk.watch("a", timeout=1)
-    desk.watch("b")
-    desk.clock.advance(2)
-    desk.signal("b")
-    outcomes = [record for record in desk.close() if isinstance(record, Outcome)]
+    journaled = JournaledPurgatory(tmp_path, queue=HashedWheel(16))
+    journaled.watch("a", timeout=1)
+    journaled.watch("b")
+    journaled.clock.advance(2)
+    journaled.signal("b")
+    outcomes = [record for record in journaled.close() if isinstance(record, Outcome)]
     assert [record.inserts for record in outcomes] == [1, 0]
 
 
 @pytest.mark.parametrize(("timeout", "inserts"), [(0.01, 1), (0.3, 2), (7, 3), (3000, 5)])
 def test_an_expired_operation_has_passed_every_level(tmp_path, timeout, inserts):
-    desk = Desk(tmp_path, queue=TimingWheel(20))
-    desk.watch("a", timeout=timeout)
-    desk.clock.advance(4000)
-    assert desk.close()[-1].inserts == inserts
+    journaled = JournaledPurgatory(tmp_path, queue=TimingWheel(20))
+    journaled.watch("a", timeout=timeout)
+    journaled.clock.advance(4000)
+    assert journaled.close()[-1].inserts == inserts

@@ -9,7 +9,7 @@ from purgatory_async.journal import read_journal
 from purgatory_async.journal.lines import Damage
 from purgatory_async.journal.schema import Outcome, Signal, Submit
 from purgatory_async.journal.segments import list_segments
-from tests.journal.desk import Desk, everything, missing, until
+from tests.journal.journaled import JournaledPurgatory, everything, missing, until
 from tests.processes import python
 
 pytestmark = pytest.mark.slow
@@ -49,8 +49,8 @@ def check_run(records, said):
 
 def settle(directory):
     """Start once more, until every segment that was left is sealed."""
-    with Desk(directory) as desk:
-        own = desk.journal.run_id
+    with JournaledPurgatory(directory) as journaled:
+        own = journaled.journal.run_id
         while live := [each for each in list_segments(directory) if each.live and each.run_id != own]:
             until(lambda live=live: not all(each.path.exists() for each in live))
 

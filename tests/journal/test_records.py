@@ -10,7 +10,7 @@ from purgatory_async import DelayedOperation
 from purgatory_async.journal import _encoder
 from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
 from purgatory_async.timing import TimingWheel
-from tests.journal.desk import Desk, everything, missing
+from tests.journal.journaled import JournaledPurgatory, everything, missing
 
 MS = 1_000_000
 WALL = 1_790_000_000_000_000_000
@@ -18,16 +18,16 @@ START = 1000.000_4  # 400 us into a tick
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch):
+def journaled(tmp_path, monkeypatch):
     monkeypatch.setattr(_encoder, "time", SimpleNamespace(time_ns=lambda: WALL))
-    with Desk(tmp_path, start=START, node="n1", queue=TimingWheel(20)) as desk:
-        yield desk
+    with JournaledPurgatory(tmp_path, start=START, node="n1", queue=TimingWheel(20)) as journaled:
+        yield journaled
 
 
-def common(desk, seq, mono_ns):
+def common(journaled, seq, mono_ns):
     return {
         "schema_version": 1,
-        "run_id": desk.journal.run_id,
+        "run_id": journaled.journal.run_id,
         "node": "n1",
         "seq": seq,
         "wall_ns": WALL + mono_ns - 400_000,  # the journal was opened 400 us into its first tick
@@ -35,22 +35,24 @@ def common(desk, seq, mono_ns):
     }
 
 
-def test_a_completed_operation_writes_submit_outcome_and_signal(desk):
-    desk.watch("a", "b", "a", timeout=0.2)
-    desk.clock.advance(0.01)
-    desk.signal("b")
+def test_a_completed_operation_writes_submit_outcome_and_signal(journaled):
+    journaled.watch("a", "b", "a", timeout=0.2)
+    journaled.clock.advance(0.01)
+    journaled.signal("b")
     ended = {"op_id": "1", "keys": ["a", "b"], "outcome": "completed", "latency_ns": 10 * MS}
-    assert desk.close() == [
-        Submit(**common(desk, 1, 400_000), op_id="1", keys=["a", "b"], needed=NO_SUM, timeout_ns=200 * MS),
-        Outcome(**common(desk, 2, 400_000 + 10 * MS), **ended, lateness_ns=None, checks=1, inserts=1),
-        Signal(**common(desk, 3, 400_000 + 10 * MS), key="b", n=1),
+    assert journaled.close() == [
+        Submit(
+            **common(journaled, 1, 400_000), op_id="1", keys=["a", "b"], needed=NO_SUM, timeout_ns=200 * MS
+        ),
+        Outcome(**common(journaled, 2, 400_000 + 10 * MS), **ended, lateness_ns=None, checks=1, inserts=1),
+        Signal(**common(journaled, 3, 400_000 + 10 * MS), key="b", n=1),
     ]
 
 
-def test_lateness_is_measured_from_the_unrounded_deadline(desk):
-    desk.watch("a", timeout=0.05)
-    desk.clock.advance(1)
-    outcome = desk.close()[-1]
+def test_lateness_is_measured_from_the_unrounded_deadline(journaled):
+    journaled.watch("a", timeout=0.05)
+    journaled.clock.advance(1)
+    outcome = journaled.close()[-1]
     # 50.4 ms after the tick of the start: it fires with the tick at 51 ms.
     assert (outcome.mono_ns, outcome.latency_ns, outcome.lateness_ns) == (51 * MS, 50_600_000, 600_000)
     assert (outcome.outcome, outcome.inserts) == ("expired", 2)
@@ -59,12 +61,12 @@ def test_lateness_is_measured_from_the_unrounded_deadline(desk):
 @pytest.mark.parametrize("tick", [0.001, 0.0004, 1, 0.007])
 @pytest.mark.parametrize("start", [0.0, 1e-9, 1000.0004, 12.345678901])
 def test_expirations_fall_on_multiples_of_the_tick(tmp_path, tick, start):
-    desk = Desk(tmp_path, start=start, tick=tick)
+    journaled = JournaledPurgatory(tmp_path, start=start, tick=tick)
     for timeout in (1e-9, 0.0003, 0.01, 0.5, 3.3):
-        desk.watch("a", timeout=timeout)
-        desk.clock.advance(0.000_37)
-    desk.clock.advance(100)
-    expired = [record for record in desk.close() if isinstance(record, Outcome)]
+        journaled.watch("a", timeout=timeout)
+        journaled.clock.advance(0.000_37)
+    journaled.clock.advance(100)
+    expired = [record for record in journaled.close() if isinstance(record, Outcome)]
     assert {record.mono_ns % round(tick * 1e9) for record in expired} == {0}
     assert len(expired) == 5
 
@@ -72,18 +74,18 @@ def test_expirations_fall_on_multiples_of_the_tick(tmp_path, tick, start):
 @pytest.mark.parametrize(
     ("end", "word"),
     [
-        (lambda desk, operation: operation.force_complete(), "completed"),
-        (lambda desk, operation: operation.cancel(), "cancelled"),
-        (lambda desk, operation: operation.fail(ValueError("no")), "failed"),
-        (lambda desk, operation: desk.purgatory.close(), "closed"),
-        (lambda desk, operation: desk.timer.close(), "closed"),
+        (lambda journaled, operation: operation.force_complete(), "completed"),
+        (lambda journaled, operation: operation.cancel(), "cancelled"),
+        (lambda journaled, operation: operation.fail(ValueError("no")), "failed"),
+        (lambda journaled, operation: journaled.purgatory.close(), "closed"),
+        (lambda journaled, operation: journaled.timer.close(), "closed"),
     ],
     ids=["completed", "cancelled", "failed", "closed", "timer-closed"],
 )
-def test_every_end_has_its_word(desk, end, word):
-    operation = desk.watch("a", timeout=1)
-    end(desk, operation)
-    assert [record.outcome for record in desk.close() if isinstance(record, Outcome)] == [word]
+def test_every_end_has_its_word(journaled, end, word):
+    operation = journaled.watch("a", timeout=1)
+    end(journaled, operation)
+    assert [record.outcome for record in journaled.close() if isinstance(record, Outcome)] == [word]
 
 
 class AtOnce(DelayedOperation[None]):
@@ -92,37 +94,37 @@ class AtOnce(DelayedOperation[None]):
 
 
 @pytest.mark.parametrize("timeout", [None, 0, 30.0])
-def test_completed_in_its_first_check_it_has_no_inserts(desk, timeout):
+def test_completed_in_its_first_check_it_has_no_inserts(journaled, timeout):
     # Its deadline was never computed: reading it would lose the record.
-    desk.purgatory.try_complete_else_watch(AtOnce(timeout), ["a"])
-    submit, outcome = desk.close()
+    journaled.purgatory.try_complete_else_watch(AtOnce(timeout), ["a"])
+    submit, outcome = journaled.close()
     assert (submit.op_id, outcome.op_id, outcome.outcome, outcome.inserts) == ("1", "1", "completed", 0)
-    assert desk.journal.dropped == 0
+    assert journaled.journal.dropped == 0
 
 
 @pytest.mark.parametrize(
     ("timeout", "timeout_ns", "inserts"),
     [(None, None, []), (float("inf"), None, []), (-1, 0, [0]), (0, 0, [0]), (0.25, 250 * MS, [2])],
 )
-def test_a_timeout_is_in_nanoseconds_and_none_is_for_ever(desk, timeout, timeout_ns, inserts):
-    desk.watch("a", timeout=timeout)
-    desk.clock.advance(10)
-    submit, *ends = desk.close()
+def test_a_timeout_is_in_nanoseconds_and_none_is_for_ever(journaled, timeout, timeout_ns, inserts):
+    journaled.watch("a", timeout=timeout)
+    journaled.clock.advance(10)
+    submit, *ends = journaled.close()
     assert submit.timeout_ns == timeout_ns
     assert [end.inserts for end in ends] == inserts
 
 
-def test_a_signal_without_waiters_is_recorded(desk):
-    desk.signal("nobody")
-    assert [(record.key, record.n) for record in desk.close()] == [("nobody", 1)]
+def test_a_signal_without_waiters_is_recorded(journaled):
+    journaled.signal("nobody")
+    assert [(record.key, record.n) for record in journaled.close()] == [("nobody", 1)]
 
 
-def test_checks_count_every_time_that_the_condition_was_asked(desk):
-    operation = desk.watch("a")
+def test_checks_count_every_time_that_the_condition_was_asked(journaled):
+    operation = journaled.watch("a")
     for _ in range(3):
-        desk.purgatory.check_and_complete("a")
+        journaled.purgatory.check_and_complete("a")
     operation.force_complete()
-    outcome = desk.close()[-1]
+    outcome = journaled.close()[-1]
     assert outcome.checks == 4
 
 
@@ -144,10 +146,10 @@ class Counting(DelayedOperation[None]):
         ("3", NO_SUM),
     ],
 )
-def test_what_is_needed_is_the_operations_own_word_or_no_sum(desk, needed, written):
+def test_what_is_needed_is_the_operations_own_word_or_no_sum(journaled, needed, written):
     # A number that does not fit the column would make an unreadable line.
-    desk.purgatory.try_complete_else_watch(Counting(needed), ["a"])
-    (submit,) = desk.close()
+    journaled.purgatory.try_complete_else_watch(Counting(needed), ["a"])
+    (submit,) = journaled.close()
     assert submit.needed == written
 
 
@@ -155,20 +157,20 @@ def test_what_is_needed_is_the_operations_own_word_or_no_sum(desk, needed, writt
     ("weight", "written"), [(0, 0), (1, 1), (7, 7), (2**31, 2**31 - 1), (2**70, 2**31 - 1)]
 )
 def test_a_signal_weighs_what_it_is_said_to(tmp_path, weight, written):
-    desk = Desk(tmp_path, weigh=lambda event: weight)
-    desk.signal("a")
-    assert [record.n for record in desk.close()] == [written]
+    journaled = JournaledPurgatory(tmp_path, weigh=lambda event: weight)
+    journaled.signal("a")
+    assert [record.n for record in journaled.close()] == [written]
 
 
 @pytest.mark.parametrize("weight", [-1, 1.5, "2", None, True])
 def test_an_invalid_weight_drops_its_record_with_a_report(tmp_path, weight):
-    desk = Desk(tmp_path, weigh=lambda event: weight if event.key == "bad" else 1)
-    desk.signal("bad", "good")
-    assert [(record.seq, record.key) for record in desk.close()] == [(2, "good")]
-    assert desk.journal.dropped == 1
+    journaled = JournaledPurgatory(tmp_path, weigh=lambda event: weight if event.key == "bad" else 1)
+    journaled.signal("bad", "good")
+    assert [(record.seq, record.key) for record in journaled.close()] == [(2, "good")]
+    assert journaled.journal.dropped == 1
     assert (
-        [sentence for sentence in desk.messages if "weigh must return an integer" in sentence]
-        == desk.messages
+        [sentence for sentence in journaled.messages if "weigh must return an integer" in sentence]
+        == journaled.messages
         != []
     )
 
@@ -177,11 +179,11 @@ def test_a_weigher_that_raises_costs_its_record_and_nothing_else(tmp_path):
     def weigh(event):
         return 1 // (event.key != "bad")
 
-    desk = Desk(tmp_path, weigh=weigh)
-    desk.signal("bad", "good")
-    assert [(record.seq, record.key) for record in desk.close()] == [(2, "good")]
-    assert desk.journal.dropped == 1
-    assert ["ZeroDivisionError" in sentence for sentence in desk.messages] == [True]
+    journaled = JournaledPurgatory(tmp_path, weigh=weigh)
+    journaled.signal("bad", "good")
+    assert [(record.seq, record.key) for record in journaled.close()] == [(2, "good")]
+    assert journaled.journal.dropped == 1
+    assert ["ZeroDivisionError" in sentence for sentence in journaled.messages] == [True]
 
 
 class Colour(enum.StrEnum):
@@ -215,41 +217,41 @@ class Named(str):
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_a_key_is_its_text_and_what_is_no_text_is_its_repr(desk, key, text):
-    desk.watch(key)
-    desk.signal(key)
-    submit, outcome, signal = desk.close()
+def test_a_key_is_its_text_and_what_is_no_text_is_its_repr(journaled, key, text):
+    journaled.watch(key)
+    journaled.signal(key)
+    submit, outcome, signal = journaled.close()
     assert submit.keys == outcome.keys == [text]
     assert signal.key == text
 
 
 # Not every exception is an Exception; any that came through would end the thread.
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, asyncio.CancelledError])
-def test_a_key_whose_repr_raises_loses_its_records_counted(desk, error):
+def test_a_key_whose_repr_raises_loses_its_records_counted(journaled, error):
     class Mute:
         def __repr__(self):
             raise error("mute")
 
-    desk.watch("before")
-    operation = desk.watch(Mute())
+    journaled.watch("before")
+    operation = journaled.watch(Mute())
     operation.cancel()
-    desk.signal("before")
-    records = desk.close()
+    journaled.signal("before")
+    records = journaled.close()
     assert missing(records) == [2, 3]
-    assert desk.journal.dropped == 2
+    assert journaled.journal.dropped == 2
     assert len(records) == 3
-    assert ["mute" in sentence for sentence in desk.messages] == [True, True]
+    assert ["mute" in sentence for sentence in journaled.messages] == [True, True]
 
 
-def test_numbers_have_no_gap_and_stats_have_wheels_and_ticks(desk):
-    desk.journal.gauge(desk.purgatory)
+def test_numbers_have_no_gap_and_stats_have_wheels_and_ticks(journaled):
+    journaled.journal.gauge(journaled.purgatory)
     for number in range(200):
-        desk.watch(number, timeout=5)
-        desk.clock.advance(0.013)
+        journaled.watch(number, timeout=5)
+        journaled.clock.advance(0.013)
         if number % 3 == 0:
-            desk.signal(number)
-    desk.purgatory.close()
-    records = desk.close()
+            journaled.signal(number)
+    journaled.purgatory.close()
+    records = journaled.close()
     assert [record.seq for record in records] == [*range(1, len(records) + 1)]
     stats = [record for record in records if isinstance(record, Stats)]
     assert {(record.tick_ns, record.wheel_size, record.purged) for record in stats} == {(MS, 20, 0)}
@@ -263,15 +265,15 @@ def test_numbers_have_no_gap_and_stats_have_wheels_and_ticks(desk):
 def test_records_follow_a_clock_change_and_a_new_segment(tmp_path, monkeypatch):
     wall = SimpleNamespace(time_ns=lambda: WALL)
     monkeypatch.setattr(_encoder, "time", wall)
-    with Desk(tmp_path, segment_bytes=4096) as desk:
-        desk.signal("before")
+    with JournaledPurgatory(tmp_path, segment_bytes=4096) as journaled:
+        journaled.signal("before")
         wall.time_ns = lambda: WALL + 3600 * 1000 * MS
         for _ in range(60):
-            desk.signal("x" * 200)
-        desk.journal._writer_thread.hurry()
+            journaled.signal("x" * 200)
+        journaled.journal._writer_thread.hurry()
         while len(list(tmp_path.glob("*.000002.*"))) == 0:
             pass
-        desk.signal("after")
+        journaled.signal("after")
     records = [record for record in everything(tmp_path) if isinstance(record, Signal)]
     assert [record.wall_ns - WALL for record in records if record.key == "before"] == [0]
     assert [record.wall_ns - WALL for record in records if record.key == "after"] == [3600 * 1000 * MS]

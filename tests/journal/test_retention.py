@@ -12,7 +12,7 @@ from purgatory_async.journal import Sync, _writer_thread, read_journal, reading
 from purgatory_async.journal.ages import Ages
 from purgatory_async.journal.retention import Retention
 from purgatory_async.journal.segments import Segment, list_segments
-from tests.journal.desk import Desk, until
+from tests.journal.journaled import JournaledPurgatory, until
 from tests.pipeline.journals import Node, live, rotated
 
 DAY = 86_400.0
@@ -28,24 +28,24 @@ def _look_often(monkeypatch, caplog):
 
 
 def keeping(directory, **settings):
-    return Desk(directory, **{"sync": Sync.ALWAYS, "keep": 3 * DAY, **settings})
+    return JournaledPurgatory(directory, **{"sync": Sync.ALWAYS, "keep": 3 * DAY, **settings})
 
 
-def settle(desk):
+def settle(journaled):
     """Let the writer thread write everything, and look once more at what there is."""
-    until(lambda: not desk.journal.buffered)
+    until(lambda: not journaled.journal.buffered)
     looks = []
-    look = desk.journal._run._retention.look
-    desk.journal._run._retention.look = lambda *segments: (look(*segments), looks.append(1))
+    look = journaled.journal._run._retention.look
+    journaled.journal._run._retention.look = lambda *segments: (look(*segments), looks.append(1))
     until(lambda: len(looks) > 2)
-    desk.journal._run._retention.look = look
+    journaled.journal._run._retention.look = look
 
 
-def day(desk, number):
+def day(journaled, number):
     """A day's records, in a segment of their own."""
-    desk.signal(*(f"{number}:{each:0{BIG}}" for each in range(30)))
-    settle(desk)
-    desk.clock.advance(DAY)
+    journaled.signal(*(f"{number}:{each:0{BIG}}" for each in range(30)))
+    settle(journaled)
+    journaled.clock.advance(DAY)
 
 
 def days(directory):
@@ -67,27 +67,27 @@ def removals(caplog):
 
 @pytest.mark.parametrize("keep", [3 * DAY, dt.timedelta(days=3)])
 def test_segments_go_once_their_newest_record_is_too_old(tmp_path, keep):
-    with keeping(tmp_path, segment_bytes=4096, keep=keep) as desk:
+    with keeping(tmp_path, segment_bytes=4096, keep=keep) as journaled:
         for number in range(6):
-            day(desk, number)
-        settle(desk)
+            day(journaled, number)
+        settle(journaled)
         assert days(tmp_path) == [3, 4, 5]
-        desk.signal("6:the present segment stays, however old")
-        settle(desk)
-        desk.clock.advance(100 * DAY)
-        settle(desk)
+        journaled.signal("6:the present segment stays, however old")
+        settle(journaled)
+        journaled.clock.advance(100 * DAY)
+        settle(journaled)
         (present,) = list_segments(tmp_path)
-        assert (present.number, desk.journal.usage.removed) == (7, 6)
+        assert (present.number, journaled.journal.usage.removed) == (7, 6)
         assert days(tmp_path) == [6]
-    assert desk.messages == []
+    assert journaled.messages == []
 
 
 def test_without_a_bound_everything_stays(tmp_path, caplog):
     paths = earlier(tmp_path, [4000, 3000])
-    with keeping(tmp_path, segment_bytes=4096, keep=None) as desk:
+    with keeping(tmp_path, segment_bytes=4096, keep=None) as journaled:
         for number in range(3):
-            day(desk, number)
-        settle(desk)
+            day(journaled, number)
+        settle(journaled)
     assert all(path.exists() for path in paths)
     assert {segment.number for segment in list_segments(tmp_path)} == {1, 2, 3}
     assert removals(caplog) == []
@@ -97,8 +97,8 @@ def test_segments_of_earlier_runs_go_by_their_records_not_files(tmp_path, caplog
     old, new = earlier(tmp_path, [9, 1])
     other = earlier(tmp_path, [8, 7], "20200202T000000-abcdef")
     os.utime(new, (0, 0))
-    with keeping(tmp_path) as desk:
-        settle(desk)
+    with keeping(tmp_path) as journaled:
+        settle(journaled)
         assert [path.exists() for path in (old, new, *other)] == [False, True, False, False]
     (said,) = removals(caplog)
     assert "removed 3 segments (20200101T000000-abcdef.n1.000001 to 20200202T000000-abcdef.n1.000002)" in said
@@ -109,8 +109,8 @@ def test_segments_of_earlier_runs_go_by_their_records_not_files(tmp_path, caplog
 
 def test_an_old_segment_behind_a_newer_one_stays_no_gap_arises(tmp_path):
     paths = earlier(tmp_path, [9, 1, 8, 0])  # the wall clock was set
-    with keeping(tmp_path) as desk:
-        settle(desk)
+    with keeping(tmp_path) as journaled:
+        settle(journaled)
         assert [path.exists() for path in paths] == [False, True, True, True]
 
 
@@ -119,8 +119,8 @@ def test_a_segment_without_a_record_is_as_old_as_the_next(tmp_path):
     paths[0].write_bytes(b"")
     paths[1].write_bytes(b"damage\n")
     paths[3].write_bytes(b'{"kind":"signal"')
-    with keeping(tmp_path) as desk:
-        settle(desk)
+    with keeping(tmp_path) as journaled:
+        settle(journaled)
         assert [path.exists() for path in paths] == [False, False, False, True, True]
 
 
@@ -131,8 +131,8 @@ def test_a_run_without_a_record_is_as_old_as_the_next_runs_start(tmp_path):
         path.write_bytes(b"")
     foreign = earlier(tmp_path, [0], "000-named-by-another-program")[0]
     foreign.write_bytes(b"")
-    with keeping(tmp_path) as desk:
-        settle(desk)
+    with keeping(tmp_path) as journaled:
+        settle(journaled)
         assert [path.exists() for path in (*paths, foreign)] == [False, True, True, True]
 
 
@@ -148,26 +148,26 @@ def test_the_segment_that_grows_stays_however_old_or_large(tmp_path):
 
 
 def test_a_segment_ends_before_its_first_record_is_too_old(tmp_path):
-    with keeping(tmp_path, keep=10 * DAY) as desk:
+    with keeping(tmp_path, keep=10 * DAY) as journaled:
         for number in range(4):
-            desk.signal(number)
-            settle(desk)
-            desk.clock.advance(0.4 * DAY)
+            journaled.signal(number)
+            settle(journaled)
+            journaled.clock.advance(0.4 * DAY)
         assert [segment.number for segment in list_segments(tmp_path)] == [1, 2]
         assert [record.key for record in read_journal(tmp_path)] == ["0", "1", "2", "3"]
-    assert desk.messages == []
+    assert journaled.messages == []
 
 
 def test_a_journal_that_is_too_large_loses_its_oldest(tmp_path, caplog):
     paths = earlier(tmp_path, [9, 8])
-    with keeping(tmp_path, segment_bytes=4096, keep=None, keep_bytes=30_000) as desk:
+    with keeping(tmp_path, segment_bytes=4096, keep=None, keep_bytes=30_000) as journaled:
         for number in range(12):
-            day(desk, number)
-        settle(desk)
+            day(journaled, number)
+        settle(journaled)
         assert not any(path.exists() for path in paths)
         size = sum(path.stat().st_size for path in tmp_path.glob("*.jsonl"))
         assert 15_000 < size <= 30_000
-        assert desk.journal.usage.bytes == size
+        assert journaled.journal.usage.bytes == size
         found = days(tmp_path)
         assert found == list(range(found[0], 12))
     assert "and may have 0.0 MiB" in removals(caplog)[0]
@@ -175,21 +175,21 @@ def test_a_journal_that_is_too_large_loses_its_oldest(tmp_path, caplog):
 
 def test_a_reader_has_what_it_began_with_for_an_hour(tmp_path, monkeypatch):
     paths = earlier(tmp_path, [9, 8])
-    with reading.reading(tmp_path), reading.reading(tmp_path), keeping(tmp_path) as desk:
-        settle(desk)
+    with reading.reading(tmp_path), reading.reading(tmp_path), keeping(tmp_path) as journaled:
+        settle(journaled)
         assert all(path.exists() for path in paths)
         monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
         until(lambda: not paths[-1].exists())
-    assert desk.messages == []
+    assert journaled.messages == []
 
 
 def test_a_removal_follows_once_the_readers_have_ended(tmp_path):
     paths = earlier(tmp_path, [9])
-    with keeping(tmp_path) as desk:
+    with keeping(tmp_path) as journaled:
         with reading.reading(tmp_path):
             pass
         until(lambda: not paths[0].exists())
-        settle(desk)
+        settle(journaled)
 
 
 def test_a_removal_that_fails_is_told_once(tmp_path, monkeypatch):
@@ -200,23 +200,23 @@ def test_a_removal_that_fails_is_told_once(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "unlink", refuse)
-    with keeping(tmp_path) as desk:
-        settle(desk)
-        assert desk.messages == [f"the journal cannot remove segments in {tmp_path}: Permission denied"]
+    with keeping(tmp_path) as journaled:
+        settle(journaled)
+        assert journaled.messages == [f"the journal cannot remove segments in {tmp_path}: Permission denied"]
         monkeypatch.setattr(Path, "unlink", unlink)
         until(lambda: not paths[0].exists())
 
 
 def test_without_pyarrow_parquet_counts_as_new(tmp_path):
     paths = earlier(tmp_path, [9, 8], write=rotated)
-    with keeping(tmp_path) as desk:
-        settle(desk)
+    with keeping(tmp_path) as journaled:
+        settle(journaled)
         assert all(path.exists() for path in paths)
-        (said,) = desk.messages
+        (said,) = journaled.messages
         assert said.startswith(f"the journal takes 2 Parquet segments in {tmp_path} as new: ")
         assert said.endswith("pyarrow is not installed")
-        desk.clock.advance(3.1 * DAY)
-        settle(desk)
+        journaled.clock.advance(3.1 * DAY)
+        settle(journaled)
         assert not any(path.exists() for path in paths)
 
 
@@ -226,24 +226,24 @@ def test_the_footer_of_a_parquet_file_tells_its_age(tmp_path):
     hurt = earlier(tmp_path, [9, 8], "20200202T000000-abcdef", write=rotated)
     hurt[0].write_bytes(b"PAR1")
     os.utime(paths[2], (0, 0))
-    with keeping(tmp_path) as desk:
+    with keeping(tmp_path) as journaled:
         until(lambda: not paths[1].exists())
-        settle(desk)
+        settle(journaled)
         assert [path.exists() for path in (*paths, *hurt)] == [False, False, True, True, False, False]
-    assert desk.messages == []
+    assert journaled.messages == []
 
 
 @pytest.mark.slow
 def test_segments_that_became_parquet_go_like_others(tmp_path):
-    with keeping(tmp_path, segment_bytes=4096) as desk:
+    with keeping(tmp_path, segment_bytes=4096) as journaled:
         for number in range(3):
-            day(desk, number)
+            day(journaled, number)
         until(lambda: len(list(tmp_path.glob("*.parquet"))) == 3)
-        desk.clock.advance(9 * DAY)
+        journaled.clock.advance(9 * DAY)
         until(lambda: not list(tmp_path.glob("*.parquet")))
-        settle(desk)
+        settle(journaled)
         assert len(list_segments(tmp_path)) == 1
-    assert desk.messages == []
+    assert journaled.messages == []
 
 
 @pytest.mark.slow
@@ -255,11 +255,11 @@ def test_an_answer_that_does_not_come_leaves_everything(tmp_path, monkeypatch, m
     (path,) = earlier(tmp_path, [9], write=rotated)
     (tmp_path / "sitecustomize.py").write_text(module)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with keeping(tmp_path) as desk:
-        until(lambda: desk.messages)
-        settle(desk)
+    with keeping(tmp_path) as journaled:
+        until(lambda: journaled.messages)
+        settle(journaled)
         assert path.exists()
-    (said,) = desk.messages
+    (said,) = journaled.messages
     assert said.startswith(f"the journal takes 1 Parquet segments in {tmp_path} as new: ")
 
 
@@ -272,14 +272,14 @@ def test_an_answer_that_does_not_come_leaves_everything(tmp_path, monkeypatch, m
 )
 def test_an_invalid_time_to_keep_is_refused_and_leaves_nothing(tmp_path, keep, error):
     with pytest.raises(error, match="keep must be"):
-        Desk(tmp_path / "journal", keep=keep)
+        JournaledPurgatory(tmp_path / "journal", keep=keep)
     assert not (tmp_path / "journal").exists()
 
 
 @pytest.mark.parametrize("size", [0, 8191, 1.5, "1GiB"])
 def test_an_invalid_size_to_keep_is_refused(tmp_path, size):
     with pytest.raises((ValueError, TypeError), match="keep_bytes must be"):
-        Desk(tmp_path / "journal", segment_bytes=4096, keep_bytes=size)
+        JournaledPurgatory(tmp_path / "journal", segment_bytes=4096, keep_bytes=size)
     assert not (tmp_path / "journal").exists()
 
 

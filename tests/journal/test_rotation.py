@@ -15,22 +15,22 @@ from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.rotation import main, seal
 from purgatory_async.journal.schema import Outcome, Stats, Submit
 from purgatory_async.journal.segments import Segment, list_segments
-from tests.journal.desk import Desk, until
+from tests.journal.journaled import JournaledPurgatory, until
 from tests.source_tree import ROOT
 
 
 def fill(directory, count=40, **settings):
     """Leave one segment of JSON lines, as a process that was killed; returns it and its records."""
-    desk = Desk(directory, **settings)
-    desk.journal.gauge(desk.purgatory)
+    journaled = JournaledPurgatory(directory, **settings)
+    journaled.journal.gauge(journaled.purgatory)
     for number in range(count):
-        desk.watch(f"order:{number}", ("Tür", number), timeout=None if number % 5 else 0.5)
-        desk.clock.advance(0.1)
+        journaled.watch(f"order:{number}", ("Tür", number), timeout=None if number % 5 else 0.5)
+        journaled.clock.advance(0.1)
         if number % 2:
-            desk.signal(f"order:{number}")
-    desk.purgatory.close()
-    records = desk.close()
-    (segment,) = [found for found in list_segments(directory) if found.run_id == desk.journal.run_id]
+            journaled.signal(f"order:{number}")
+    journaled.purgatory.close()
+    records = journaled.close()
+    (segment,) = [found for found in list_segments(directory) if found.run_id == journaled.journal.run_id]
     return segment, records
 
 
@@ -149,7 +149,7 @@ def test_killed_at_any_step_the_next_start_leaves_only_parquet(filled, tmp_path,
     )
     assert [found.path for found in list_segments(tmp_path)] == [segment.parquet if renamed else segment.path]
     assert list(read_journal(tmp_path)) == records
-    with Desk(tmp_path):
+    with JournaledPurgatory(tmp_path):
         until(
             lambda: [name for name in names(tmp_path) if "000001.jsonl" not in name] == [segment.parquet.name]
         )
@@ -169,7 +169,7 @@ def test_with_both_files_parquet_counts_and_records_read_once(filled, tmp_path):
 def test_a_partial_parquet_file_is_removed_at_the_next_start(filled, tmp_path):
     segment, records = filled
     (tmp_path / f".{segment.parquet.name}").write_bytes(b"PAR1")
-    Desk(tmp_path).journal.close()
+    JournaledPurgatory(tmp_path).journal.close()
     assert names(tmp_path) == [segment.path.name]
     assert list(read_journal(tmp_path)) == records
 
@@ -219,15 +219,15 @@ def test_a_segment_sealed_before_it_is_opened_is_no_failure(filled, tmp_path):
 
 @pytest.mark.slow
 def test_a_full_segment_is_sealed_while_the_next_is_written(tmp_path):
-    with Desk(tmp_path, segment_bytes=4096, sync=Sync.ALWAYS) as desk:
+    with JournaledPurgatory(tmp_path, segment_bytes=4096, sync=Sync.ALWAYS) as journaled:
         for number in range(100):
-            desk.signal(f"{number:0100}")
-            until(lambda: not desk.journal.buffered)
+            journaled.signal(f"{number:0100}")
+            until(lambda: not journaled.journal.buffered)
         until(lambda: len(list(tmp_path.glob("*.parquet"))) >= 2)
         records = list(read_journal(tmp_path))
         assert [record.key for record in records] == [f"{number:0100}" for number in range(100)]
     assert [record.seq for record in read_journal(tmp_path)] == [*range(1, 101)]
-    assert desk.messages == []
+    assert journaled.messages == []
     assert len(list_segments(tmp_path)) > 4
     assert [segment.number for segment in list_segments(tmp_path)] == [
         *range(1, len(list_segments(tmp_path)) + 1)
@@ -244,7 +244,7 @@ def test_segments_of_earlier_runs_are_sealed_but_damage_is_kept(tmp_path):
     data = bytearray(hurt.read_bytes())
     data[50] ^= 4
     hurt.write_bytes(data)
-    with Desk(tmp_path):
+    with JournaledPurgatory(tmp_path):
         until(lambda: len(list(tmp_path.glob("*.parquet"))) == 2)
         until(lambda: not list(tmp_path.glob("*n[02]*.jsonl")))
     found = [name for name in names(tmp_path) if not name.startswith("made-")]
@@ -256,11 +256,11 @@ def test_segments_of_earlier_runs_are_sealed_but_damage_is_kept(tmp_path):
 def test_a_segment_that_cannot_be_sealed_stays_with_a_report(filled, tmp_path):
     segment, records = filled
     (tmp_path / f".{segment.parquet.name}").mkdir()
-    desk = Desk(tmp_path / "other")
-    desk.journal._run._sealer.add(segment)
-    desk.journal._writer_thread.wake()
-    until(lambda: desk.messages)
-    assert f"was not turned into Parquet: {segment.path} stays as it is" in desk.messages[0]
+    journaled = JournaledPurgatory(tmp_path / "other")
+    journaled.journal._run._sealer.add(segment)
+    journaled.journal._writer_thread.wake()
+    until(lambda: journaled.messages)
+    assert f"was not turned into Parquet: {segment.path} stays as it is" in journaled.messages[0]
     assert list(read_journal(tmp_path)) == records
 
 
@@ -272,7 +272,7 @@ def test_nothing_in_the_working_directory_is_taken_for_a_module(filled, tmp_path
     elsewhere.mkdir()
     (elsewhere / "pyarrow.py").write_text("from pathlib import Path; Path('taken').touch()")
     monkeypatch.chdir(elsewhere)
-    with Desk(tmp_path):
+    with JournaledPurgatory(tmp_path):
         until(lambda: segment.parquet.exists() or (elsewhere / "taken").exists())
     assert not (elsewhere / "taken").exists()
     assert list(read_journal(tmp_path)) == records
@@ -286,13 +286,13 @@ def no_memory(*_, **__):
 def test_without_room_for_a_process_the_writer_goes_on(filled, tmp_path, monkeypatch):
     segment, _ = filled
     monkeypatch.setattr("purgatory_async.journal.segments.subprocess.Popen", no_memory)
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
-        until(lambda: desk.messages)
-        assert desk.messages == [
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
+        until(lambda: journaled.messages)
+        assert journaled.messages == [
             f"{segment.path} stays as it is until the next start, no process can be made: Cannot allocate memory"
         ]
-        desk.signal("a")
-        until(lambda: not desk.journal.buffered)
+        journaled.signal("a")
+        until(lambda: not journaled.journal.buffered)
     assert segment.path.exists()
 
 
@@ -305,10 +305,10 @@ def test_a_callback_that_raises_about_sealing_is_harmless(filled, tmp_path, monk
         raise RuntimeError("not now")
 
     monkeypatch.setattr("purgatory_async.journal.segments.subprocess.Popen", no_memory)
-    with Desk(tmp_path, sync=Sync.ALWAYS, on_trouble=on_trouble) as desk:
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS, on_trouble=on_trouble) as journaled:
         until(lambda: said)
-        desk.signal("a")
-        until(lambda: not desk.journal.buffered)
+        journaled.signal("a")
+        until(lambda: not journaled.journal.buffered)
 
 
 def test_a_segment_sealed_after_it_was_listed_is_still_read(filled, tmp_path):
@@ -365,14 +365,14 @@ import sys
 sys.modules["pyarrow"] = None
 from pathlib import Path
 from purgatory_async.journal import Sync, read_journal
-from tests.journal.desk import Desk, until
+from tests.journal.journaled import JournaledPurgatory, until
 directory = Path(sys.argv[1])
 for _ in range(2):
-    with Desk(directory, segment_bytes=4096, sync=Sync.ALWAYS) as desk:
+    with JournaledPurgatory(directory, segment_bytes=4096, sync=Sync.ALWAYS) as journaled:
         for number in range(50):
-            desk.signal(f"{number:0100}")
-            until(lambda: not desk.journal.buffered)
-        assert desk.messages == []
+            journaled.signal(f"{number:0100}")
+            until(lambda: not journaled.journal.buffered)
+        assert journaled.messages == []
 print(len(list(read_journal(directory))), len(list(directory.glob("*.jsonl"))) > 4, list(directory.glob("*.parquet")))
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from purgatory_async.journal import segments
 from purgatory_async.journal.segments import Segment, SegmentFile
-from tests.journal.desk import open_files
+from tests.journal.journaled import open_files
 
 
 class System:

@@ -8,7 +8,15 @@ import pytest
 
 from purgatory_async.journal import Journal, JournalError, Sync, read_journal
 from purgatory_async.journal._writer_thread import GROUP_S
-from tests.journal.desk import PATIENCE_S, Desk, Disk, fails_with, live_bytes, until, until_async
+from tests.journal.journaled import (
+    PATIENCE_S,
+    Disk,
+    JournaledPurgatory,
+    fails_with,
+    live_bytes,
+    until,
+    until_async,
+)
 
 pytestmark = pytest.mark.asyncio
 
@@ -19,11 +27,11 @@ def disk(monkeypatch):
 
 
 async def test_always_a_commit_is_on_the_disk_when_it_returns(tmp_path, disk):
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
         for number in range(20):
             before = disk.syncs
-            desk.signal(number)
-            await desk.journal.commit()
+            journaled.signal(number)
+            await journaled.journal.commit()
             assert disk.syncs > before
             assert [record.key for record in read_journal(tmp_path)] == [*map(str, range(number + 1))]
 
@@ -37,13 +45,13 @@ async def test_always_many_commits_share_a_sync(tmp_path, disk):
         assert gate.wait(PATIENCE_S)
 
     disk.on_sync = stand
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
-        desk.signal("first")
-        commits = [asyncio.ensure_future(desk.journal.commit())]
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
+        journaled.signal("first")
+        commits = [asyncio.ensure_future(journaled.journal.commit())]
         assert await asyncio.to_thread(syncing.wait, PATIENCE_S)
         for number in range(100):
-            desk.signal(number)
-            commits.append(asyncio.ensure_future(desk.journal.commit()))
+            journaled.signal(number)
+            commits.append(asyncio.ensure_future(journaled.journal.commit()))
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*commits)
@@ -53,41 +61,41 @@ async def test_always_many_commits_share_a_sync(tmp_path, disk):
 @pytest.mark.parametrize("sync", [Sync.GROUP, Sync.OS])
 async def test_with_the_other_policies_commit_waits_for_nothing(tmp_path, disk, sync):
     disk.on_write = fails_with(errno.EIO)
-    with Desk(tmp_path, sync=sync) as desk:
-        desk.signal("a")
-        commit = desk.journal.commit()
+    with JournaledPurgatory(tmp_path, sync=sync) as journaled:
+        journaled.signal("a")
+        commit = journaled.journal.commit()
         with pytest.raises(StopIteration):
             commit.send(None)
 
 
 async def test_in_a_group_everything_is_synced_without_being_asked(tmp_path, disk):
-    with Desk(tmp_path, sync=Sync.GROUP) as desk:
-        desk.signal("a", "b")
+    with JournaledPurgatory(tmp_path, sync=Sync.GROUP) as journaled:
+        journaled.signal("a", "b")
         await until_async(lambda: disk.syncs == 1)
         assert [record.key for record in read_journal(tmp_path)] == ["a", "b"]
         assert pytest.approx(0.1) == GROUP_S  # as its docstring says
 
 
 async def test_with_the_system_policy_sync_comes_on_request_or_close(tmp_path, disk):
-    with Desk(tmp_path, sync=Sync.OS) as desk:
-        desk.signal("a")
+    with JournaledPurgatory(tmp_path, sync=Sync.OS) as journaled:
+        journaled.signal("a")
         await until_async(lambda: live_bytes(tmp_path))
-        await until_async(lambda: desk.journal.buffered == 0 and desk.journal._writer_thread.idle)
+        await until_async(lambda: journaled.journal.buffered == 0 and journaled.journal._writer_thread.idle)
         assert disk.syncs == 0
         # Everything is written and the writer is idle, but nothing is synced yet.
-        await desk.journal.flush()
+        await journaled.journal.flush()
         assert disk.syncs == 1
-        await desk.journal.flush()
+        await journaled.journal.flush()
         assert disk.syncs == 1
-        desk.signal("b")
+        journaled.signal("b")
     assert disk.syncs == 2
 
 
 @pytest.mark.parametrize("sync", list(Sync))
 async def test_a_flush_is_on_the_disk_whatever_the_policy(tmp_path, disk, sync):
-    with Desk(tmp_path, sync=sync) as desk:
-        desk.signal("a")
-        await desk.journal.flush()
+    with JournaledPurgatory(tmp_path, sync=sync) as journaled:
+        journaled.signal("a")
+        await journaled.journal.flush()
         assert disk.syncs == 1
         assert [record.key for record in read_journal(tmp_path)] == ["a"]
 
@@ -95,15 +103,15 @@ async def test_a_flush_is_on_the_disk_whatever_the_policy(tmp_path, disk, sync):
 async def test_a_slow_sync_delays_only_commits(tmp_path, disk):
     gate = Event()
     disk.on_sync = lambda: gate.wait(PATIENCE_S)
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
-        desk.signal("a")
-        commit = asyncio.ensure_future(desk.journal.commit())
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
+        journaled.signal("a")
+        commit = asyncio.ensure_future(journaled.journal.commit())
         await asyncio.to_thread(until, lambda: disk.syncs == 1)
         for number in range(1_000):
-            desk.signal(number)
+            journaled.signal(number)
             await asyncio.sleep(0)
         assert not commit.done()
-        assert desk.journal.buffered >= 1_000
+        assert journaled.journal.buffered >= 1_000
         gate.set()
         await commit
 
@@ -111,53 +119,53 @@ async def test_a_slow_sync_delays_only_commits(tmp_path, disk):
 async def test_a_sync_that_fails_is_the_end_and_is_not_tried_again(tmp_path, disk):
     # The system may have dropped what it could not write, and would report success the next time.
     disk.on_sync = fails_with(errno.EIO)
-    desk = Desk(tmp_path, sync=Sync.ALWAYS)
-    desk.signal("a")
+    journaled = JournaledPurgatory(tmp_path, sync=Sync.ALWAYS)
+    journaled.signal("a")
     with pytest.raises(JournalError, match=r"cannot sync .*\.000001\.jsonl: Input/output error.*may be lost"):
-        await desk.journal.commit()
+        await journaled.journal.commit()
     disk.on_sync = bool
     for _ in range(2):
-        desk.signal("b")
+        journaled.signal("b")
         with pytest.raises(JournalError, match="nothing more is recorded until a restart"):
-            await desk.journal.commit()
-    desk.journal.close()
+            await journaled.journal.commit()
+    journaled.journal.close()
     assert disk.syncs == 1
-    assert desk.journal.dropped == 2
+    assert journaled.journal.dropped == 2
     assert [record.key for record in read_journal(tmp_path)] == ["a"]
-    assert len(desk.messages) == 1
-    assert "may be lost" in str(desk.journal.trouble)
+    assert len(journaled.messages) == 1
+    assert "may be lost" in str(journaled.journal.trouble)
 
 
 @pytest.mark.parametrize("when_full", ["drop", "refuse"])
 async def test_after_a_failed_sync_operations_continue_or_are_refused(tmp_path, disk, when_full):
     disk.on_sync = fails_with(errno.EIO)
-    desk = Desk(tmp_path, when_full=when_full, sync=Sync.ALWAYS)
-    desk.signal("a")
-    await until_async(lambda: desk.journal.trouble)
-    assert desk.journal.accepting is (when_full == "drop")
+    journaled = JournaledPurgatory(tmp_path, when_full=when_full, sync=Sync.ALWAYS)
+    journaled.signal("a")
+    await until_async(lambda: journaled.journal.trouble)
+    assert journaled.journal.accepting is (when_full == "drop")
 
 
 async def test_an_error_that_many_meet_does_not_grow(tmp_path, disk):
     # One exception object, raised again and again, would collect the frames of every caller.
     disk.on_sync = fails_with(errno.EIO)
-    desk = Desk(tmp_path, sync=Sync.ALWAYS)
-    desk.signal("a")
-    await until_async(lambda: desk.journal.trouble)
+    journaled = JournaledPurgatory(tmp_path, sync=Sync.ALWAYS)
+    journaled.signal("a")
+    await until_async(lambda: journaled.journal.trouble)
     met = set()
     for _ in range(3):
         with pytest.raises(JournalError) as caught:
-            await desk.journal.commit()
+            await journaled.journal.commit()
         met.add(len(caught.traceback))
     assert len(met) == 1
-    assert desk.journal.trouble.__traceback__ is None
+    assert journaled.journal.trouble.__traceback__ is None
 
 
 async def test_a_commit_with_nothing_to_wait_for_returns_at_once(tmp_path, disk):
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
-        desk.signal("a")
-        await desk.journal.commit()
-        await until_async(lambda: desk.journal._writer_thread.settled)
-        commit = desk.journal.commit()
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
+        journaled.signal("a")
+        await journaled.journal.commit()
+        await until_async(lambda: journaled.journal._writer_thread.settled)
+        commit = journaled.journal.commit()
         with pytest.raises(StopIteration):
             commit.send(None)
         assert disk.syncs == 1
@@ -167,9 +175,9 @@ async def test_only_a_commit_that_still_waits_gets_its_result(tmp_path, disk):
     gate, reported = Event(), []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     disk.on_sync = lambda: gate.wait(PATIENCE_S)
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
-        desk.signal("a")
-        leaves, stays = (asyncio.ensure_future(desk.journal.commit()) for _ in range(2))
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
+        journaled.signal("a")
+        leaves, stays = (asyncio.ensure_future(journaled.journal.commit()) for _ in range(2))
         await asyncio.to_thread(until, lambda: disk.syncs == 1)
         leaves.cancel()
         await asyncio.wait([leaves])
@@ -183,37 +191,37 @@ async def test_only_a_commit_that_still_waits_gets_its_result(tmp_path, disk):
 async def test_a_commit_on_a_closed_loop_is_dropped_harmlessly(tmp_path, disk):
     gate = Event()
     disk.on_sync = lambda: gate.wait(PATIENCE_S)
-    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+    with JournaledPurgatory(tmp_path, sync=Sync.ALWAYS) as journaled:
 
         def visit():
             loop = asyncio.SelectorEventLoop()
-            commit = loop.create_task(desk.journal.commit())
+            commit = loop.create_task(journaled.journal.commit())
             loop.call_soon(lambda: loop.call_soon(loop.stop))
             loop.run_forever()
             commit.cancel()
             loop.run_until_complete(asyncio.gather(commit, return_exceptions=True))
             loop.close()
 
-        desk.signal("a")
+        journaled.signal("a")
         await asyncio.to_thread(visit)
         gate.set()
-        desk.signal("b")
-        await desk.journal.commit()
+        journaled.signal("b")
+        await journaled.journal.commit()
 
 
 async def test_a_closed_journal_promises_nothing(tmp_path, disk):
-    desk = Desk(tmp_path, sync=Sync.ALWAYS)
-    desk.journal.close()
+    journaled = JournaledPurgatory(tmp_path, sync=Sync.ALWAYS)
+    journaled.journal.close()
     with pytest.raises(JournalError, match=f"the journal in {tmp_path} is closed"):
-        await desk.journal.commit()
+        await journaled.journal.commit()
 
 
 async def test_a_commit_while_the_journal_closes_gets_its_result(tmp_path, disk):
-    desk = Desk(tmp_path, sync=Sync.ALWAYS)
-    desk.signal("a")
-    commit = asyncio.ensure_future(desk.journal.commit())
+    journaled = JournaledPurgatory(tmp_path, sync=Sync.ALWAYS)
+    journaled.signal("a")
+    commit = asyncio.ensure_future(journaled.journal.commit())
     await asyncio.sleep(0)
-    desk.journal.close()
+    journaled.journal.close()
     await commit
     assert [record.key for record in read_journal(tmp_path)] == ["a"]
 

@@ -14,10 +14,10 @@ from purgatory_async.kafka import Broker
 from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.requests import APIS
-from tests.kafka.desk import produced
 from tests.kafka.made_batches import batch
 from tests.kafka.plain_client import PlainClient
 from tests.kafka.protocol import INIT_PRODUCER_ID, PRODUCE
+from tests.kafka.socketless import produced
 
 pytestmark = pytest.mark.asyncio
 

@@ -32,8 +32,8 @@ OFFERED = {
 
 
 @pytest.mark.parametrize("version", [0, 3, 4])
-async def test_every_api_is_listed_with_its_versions(desk, version):
-    answer = await desk.ask(API_VERSIONS, version)
+async def test_every_api_is_listed_with_its_versions(broker, version):
+    answer = await broker.ask(API_VERSIONS, version)
     listed = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     assert OFFERED.items() <= listed.items()
     assert listed.keys() == APIS.keys()

@@ -9,23 +9,23 @@ from purgatory_async.kafka import Broker
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.groups.coordinator import SWEEP_S
 from purgatory_async.testing import settle
-from tests.kafka.desk import Desk, fetched, produced
 from tests.kafka.made_batches import batch
 from tests.kafka.plain_client import PlainClient, until
 from tests.kafka.protocol import API_VERSIONS, FETCH, PRODUCE
+from tests.kafka.socketless import SocketlessBroker, fetched, produced
 
 pytestmark = pytest.mark.asyncio
 
 OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, SYNC_GROUP, LEAVE_GROUP = 8, 9, 11, 14, 13
 
 
-async def commit(desk, group: str, *metadata: str, topic: str = "t") -> list[ErrorCode]:
+async def commit(broker, group: str, *metadata: str, topic: str = "t") -> list[ErrorCode]:
     """The errors of a commit by a client without a group, one for each partition from 0 on."""
     parts = [
         {"partition_index": index, "committed_offset": 1, "committed_metadata": note}
         for index, note in enumerate(metadata)
     ]
-    answer = await desk.ask(
+    answer = await broker.ask(
         OFFSET_COMMIT,
         8,
         group_id=group,
@@ -35,7 +35,7 @@ async def commit(desk, group: str, *metadata: str, topic: str = "t") -> list[Err
     return [part.error_code for part in answer.topics[0].partitions]
 
 
-async def join(desk, group: str, metadata: bytes = b"m", **values):
+async def join(broker, group: str, metadata: bytes = b"m", **values):
     """The answer to a new member that needs no id first."""
     fields = {
         "group_id": group,
@@ -44,7 +44,7 @@ async def join(desk, group: str, metadata: bytes = b"m", **values):
         "protocol_type": "consumer",
         "protocols": [{"name": "range", "metadata": metadata}],
     }
-    return await desk.ask(JOIN_GROUP, 3, **fields, **values)
+    return await broker.ask(JOIN_GROUP, 3, **fields, **values)
 
 
 async def sweep(clock) -> None:
@@ -58,11 +58,11 @@ def bounded(manual_clock):
     """Makes a node with these settings and a topic ``t``; it is closed in the end."""
     with ExitStack() as stack:
 
-        def made(**settings) -> Desk:
-            desk = Desk(manual_clock, rebalance_delay=0, **settings)
-            stack.callback(desk.node.close)
-            desk.node.topics.create("t", [(0,)] * 50)
-            return desk
+        def made(**settings) -> SocketlessBroker:
+            broker = SocketlessBroker(manual_clock, rebalance_delay=0, **settings)
+            stack.callback(broker.node.close)
+            broker.node.topics.create("t", [(0,)] * 50)
+            return broker
 
         yield made
 
@@ -73,64 +73,64 @@ def bounded(manual_clock):
 )
 async def test_the_bounds_of_a_session_are_settings(bounded, seconds, error):
     least, most = seconds
-    desk = bounded(min_session_timeout=least, max_session_timeout=most)
-    assert (await join(desk, "g")).error_code is ErrorCode[error]
+    broker = bounded(min_session_timeout=least, max_session_timeout=most)
+    assert (await join(broker, "g")).error_code is ErrorCode[error]
 
 
-async def test_long_metadata_refuses_its_partition_alone(desk):
-    errors = await commit(desk, "g", "n" * 4096, "n" * 4097)
+async def test_long_metadata_refuses_its_partition_alone(broker):
+    errors = await commit(broker, "g", "n" * 4096, "n" * 4097)
     assert errors == [ErrorCode.none, ErrorCode.offset_metadata_too_large]
 
 
 async def test_offsets_of_all_groups_have_one_bound(bounded, manual_clock):
-    desk = bounded(max_group_bytes=20_000)
-    budget = desk.node.groups.budget
-    errors = [(await commit(desk, f"g{number}", "n" * 3_000))[0] for number in range(5)]
+    broker = bounded(max_group_bytes=20_000)
+    budget = broker.node.groups.budget
+    errors = [(await commit(broker, f"g{number}", "n" * 3_000))[0] for number in range(5)]
     refused = ErrorCode.invalid_commit_offset_size
     assert errors == [ErrorCode.none] * 4 + [refused]
-    assert [group.id for group in desk.node.groups] == ["g0", "g1", "g2", "g3"], "g4 was left behind"
+    assert [group.id for group in broker.node.groups] == ["g0", "g1", "g2", "g3"], "g4 was left behind"
     assert budget.used_bytes <= budget.max_bytes
-    assert await commit(desk, "g0", *[""] * 50) == [refused] * 50, "entries count without metadata too"
-    assert await commit(desk, "g0", "n") == [ErrorCode.none]
-    assert await commit(desk, "g4", "n" * 1_500) == [ErrorCode.none], "what was replaced is free again"
-    desk.node.controller.delete(desk.node.topics.find("t"))
+    assert await commit(broker, "g0", *[""] * 50) == [refused] * 50, "entries count without metadata too"
+    assert await commit(broker, "g0", "n") == [ErrorCode.none]
+    assert await commit(broker, "g4", "n" * 1_500) == [ErrorCode.none], "what was replaced is free again"
+    broker.node.controller.delete(broker.node.topics.find("t"))
     await sweep(manual_clock)
     assert budget.used_bytes == 0
 
 
 async def test_metadata_of_members_has_a_bound(bounded, manual_clock):
-    desk = bounded(max_group_bytes=10_000)
-    budget = desk.node.groups.budget
-    joined = await join(desk, "g", b"m" * 5_000)
+    broker = bounded(max_group_bytes=10_000)
+    budget = broker.node.groups.budget
+    joined = await join(broker, "g", b"m" * 5_000)
     assert joined.error_code is ErrorCode.none
     held = budget.used_bytes
     for group, version_3 in (("other", b"m" * 5_000), ("g", b"m" * 5_000)):
-        refused = await join(desk, group, version_3)
+        refused = await join(broker, group, version_3)
         assert (refused.error_code, budget.used_bytes) == (ErrorCode.group_max_size_reached, held)
-    again = await join(desk, "g", b"m" * 9_000, member_id=joined.member_id)
+    again = await join(broker, "g", b"m" * 9_000, member_id=joined.member_id)
     assert (again.error_code, budget.used_bytes) == (ErrorCode.group_max_size_reached, held)
-    await desk.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
+    await broker.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
     await sweep(manual_clock)
-    assert (budget.used_bytes, desk.node.timer.pending) == (0, 0)
+    assert (budget.used_bytes, broker.node.timer.pending) == (0, 0)
 
 
 async def test_assignments_have_a_bound(bounded, manual_clock):
-    desk = bounded(max_group_bytes=10_000)
-    joined = await join(desk, "g")
+    broker = bounded(max_group_bytes=10_000)
+    joined = await join(broker, "g")
     fields = {"group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id}
     for size, error in ((9_000, ErrorCode.group_max_size_reached), (5_000, ErrorCode.none)):
         given = [{"member_id": joined.member_id, "assignment": b"a" * size}]
-        answer = await desk.ask(SYNC_GROUP, 3, **fields, assignments=given)
+        answer = await broker.ask(SYNC_GROUP, 3, **fields, assignments=given)
         assert answer.error_code is error
-    await desk.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
+    await broker.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
     await sweep(manual_clock)
-    assert desk.node.groups.budget.used_bytes == 0
+    assert broker.node.groups.budget.used_bytes == 0
 
 
 async def test_ids_that_are_given_out_have_a_bound(bounded, manual_clock):
-    desk = bounded(max_group_bytes=100_000)
+    broker = bounded(max_group_bytes=100_000)
     errors = [
-        (await desk.ask(
+        (await broker.ask(
             JOIN_GROUP,
             5,
             client_id="c" * 30_000,
@@ -143,24 +143,24 @@ async def test_ids_that_are_given_out_have_a_bound(bounded, manual_clock):
     ]  # fmt: skip
     assert errors == [ErrorCode.member_id_required] * 3 + [ErrorCode.group_max_size_reached]
     await sweep(manual_clock)
-    assert desk.node.groups.budget.used_bytes == 0
+    assert broker.node.groups.budget.used_bytes == 0
 
 
 async def test_members_and_groups_above_the_bound_are_refused(bounded):
-    desk = bounded(max_groups=1, max_members=1)
-    assert (await join(desk, "g")).error_code is ErrorCode.none
-    assert (await join(desk, "g")).error_code is ErrorCode.group_max_size_reached
-    assert (await join(desk, "other")).error_code is ErrorCode.coordinator_not_available
-    assert await commit(desk, "other", "") == [ErrorCode.coordinator_not_available]
+    broker = bounded(max_groups=1, max_members=1)
+    assert (await join(broker, "g")).error_code is ErrorCode.none
+    assert (await join(broker, "g")).error_code is ErrorCode.group_max_size_reached
+    assert (await join(broker, "other")).error_code is ErrorCode.coordinator_not_available
+    assert await commit(broker, "other", "") == [ErrorCode.coordinator_not_available]
 
 
 async def test_records_above_the_bound_are_refused_until_deleted(bounded):
-    desk = bounded(max_bytes=1_000)
-    assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
-    assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.kafka_storage_error
-    desk.node.controller.delete(desk.node.topics.find("t"))
-    desk.node.topics.create("t", [(0,)])
-    assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
+    broker = bounded(max_bytes=1_000)
+    assert (await broker.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
+    assert (await broker.produce("t", batch(b"v" * 600))).error_code is ErrorCode.kafka_storage_error
+    broker.node.controller.delete(broker.node.topics.find("t"))
+    broker.node.topics.create("t", [(0,)])
+    assert (await broker.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
 
 
 # Connections that stand idle, on real sockets and virtual time.

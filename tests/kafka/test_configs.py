@@ -20,7 +20,7 @@ from tests.kafka.config_requests import (
     described,
     resource,
 )
-from tests.kafka.desk import Desk
+from tests.kafka.socketless import SocketlessBroker
 
 pytestmark = pytest.mark.asyncio
 
@@ -104,66 +104,66 @@ READ = [
 ]
 
 
-async def test_all_names_types_and_defaults_are_kafkas(desk):
-    configs = await described(desk)
+async def test_all_names_types_and_defaults_are_kafkas(broker):
+    configs = await described(broker)
     assert {name: (Kind(one.config_type).name, one.value) for name, one in configs.items()} == KAFKAS
     assert {(one.config_source, one.read_only, one.is_sensitive) for one in configs.values()} == {
         *[(5, False, False)],
     }
-    made = await create(desk, {name: one.value for name, one in configs.items()})
+    made = await create(broker, {name: one.value for name, one in configs.items()})
     assert made.error_code is ErrorCode.none, "each default may be given"
 
 
 @pytest.mark.parametrize(("name", "value", "bound"), REFUSED, ids=lambda value: str(value)[:20])
-async def test_a_bad_config_is_refused_with_name_value_and_bound(desk, name, value, bound):
+async def test_a_bad_config_is_refused_with_name_value_and_bound(broker, name, value, bound):
     for answer in (
-        await create(desk, {name: value}),
-        await create(desk, {name: value}, validate_only=True),
-        await alter(desk, {name: value}),
-        await change(desk, (name, SET, value)),
+        await create(broker, {name: value}),
+        await create(broker, {name: value}, validate_only=True),
+        await alter(broker, {name: value}),
+        await change(broker, (name, SET, value)),
     ):
         assert answer.error_code is ErrorCode.invalid_config
         assert bound in answer.error_message
         assert name in answer.error_message
         assert repr(value)[:50] in answer.error_message
-    assert [(topic.name, topic.configs) for topic in desk.node.topics] == [("t", {})]
+    assert [(topic.name, topic.configs) for topic in broker.node.topics] == [("t", {})]
 
 
 @pytest.mark.parametrize(("name", "value", "read"), READ)
-async def test_values_are_returned_as_kafka_writes_them(desk, name, value, read):
-    assert (await create(desk, {name: value})).error_code is ErrorCode.none
-    assert (await described(desk, name, topic="u"))[name].value == read
+async def test_values_are_returned_as_kafka_writes_them(broker, name, value, read):
+    assert (await create(broker, {name: value})).error_code is ErrorCode.none
+    assert (await described(broker, name, topic="u"))[name].value == read
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-async def test_a_created_topic_has_its_configs(desk, version):
-    made = await create(desk, {"retention.ms": "5", "cleanup.policy": "compact"}, version=version)
+async def test_a_created_topic_has_its_configs(broker, version):
+    made = await create(broker, {"retention.ms": "5", "cleanup.policy": "compact"}, version=version)
     assert made.error_code is ErrorCode.none
     if version >= 5:
         configs = {config.name: (config.value, config.config_source) for config in made.configs}
         assert configs.keys() == KAFKAS.keys()
         assert [configs[name] for name in ("retention.ms", "segment.ms")] == [("5", 1), ("604800000", 5)]
-    assert desk.node.topics.find("u").configs == {"retention.ms": "5", "cleanup.policy": "compact"}
+    assert broker.node.topics.find("u").configs == {"retention.ms": "5", "cleanup.policy": "compact"}
 
 
-async def test_values_that_contradict_each_other_are_refused(desk):
+async def test_values_that_contradict_each_other_are_refused(broker):
     lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"}
-    made = await create(desk, lags)
+    made = await create(broker, lags)
     assert made.error_code is ErrorCode.invalid_config
     assert (
         made.error_message == "min.compaction.lag.ms must be at most 9, as max.compaction.lag.ms is, got 10"
     )
-    await alter(desk, {"min.compaction.lag.ms": "10"})
-    assert (await change(desk, ("max.compaction.lag.ms", SET, "9"))).error_code is ErrorCode.invalid_config
+    await alter(broker, {"min.compaction.lag.ms": "10"})
+    assert (await change(broker, ("max.compaction.lag.ms", SET, "9"))).error_code is ErrorCode.invalid_config
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 async def test_the_sources_of_a_value_are_told(manual_clock, version):
-    desk = Desk(manual_clock, max_batch_bytes=5_000)
-    desk.node.topics.create("t")
-    await alter(desk, {"retention.ms": "7"})
+    broker = SocketlessBroker(manual_clock, max_batch_bytes=5_000)
+    broker.node.topics.create("t")
+    await alter(broker, {"retention.ms": "7"})
     name = "max.message.bytes"
-    configs = await described(desk, name, "retention.ms", version=version, include_synonyms=True)
+    configs = await described(broker, name, "retention.ms", version=version, include_synonyms=True)
     sources = {
         config.name: [(known.name, known.value, known.source) for known in config.synonyms]
         for config in configs.values()
@@ -173,25 +173,27 @@ async def test_the_sources_of_a_value_are_told(manual_clock, version):
         name: [("message.max.bytes", "5000", 4), ("message.max.bytes", "1048588", 5)],
         "retention.ms": [("retention.ms", "7", 1), ("log.retention.ms", "604800000", 5)],
     }
-    await alter(desk, {name: "6000"})
-    config = (await described(desk, name, version=version))[name]
+    await alter(broker, {name: "6000"})
+    config = (await described(broker, name, version=version))[name]
     assert (config.value, config.config_source, config.synonyms) == ("6000", 1, ())
-    desk.node.close()
+    broker.node.close()
 
 
-async def test_documentation_says_what_has_no_effect(desk):
-    configs = await described(desk, include_documentation=True)
+async def test_documentation_says_what_has_no_effect(broker):
+    configs = await described(broker, include_documentation=True)
     without = {name for name, config in configs.items() if "Without effect" in config.documentation}
     assert KAFKAS.keys() - without == {
         *("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
         *("message.timestamp.after.max.ms", "message.timestamp.before.max.ms", "remote.storage.enable"),
     }
-    assert {config.documentation for config in (await described(desk)).values()} == {None}
+    assert {config.documentation for config in (await described(broker)).values()} == {None}
 
 
 async def test_a_broker_describes_what_it_was_started_with(manual_clock):
-    desk = Desk(manual_clock, partitions=3, min_insync=2, replica_lag=0.5, idle_timeout=float("inf"))
-    configs = await described(desk, topic="0", kind=BROKER, include_synonyms=True)
+    broker = SocketlessBroker(
+        manual_clock, partitions=3, min_insync=2, replica_lag=0.5, idle_timeout=float("inf")
+    )
+    configs = await described(broker, topic="0", kind=BROKER, include_synonyms=True)
     wanted = {
         "advertised.listeners": ("PLAINTEXT://127.0.0.1:9092", 4, "STRING"),
         "node.id": ("0", 4, "INT"),
@@ -209,14 +211,14 @@ async def test_a_broker_describes_what_it_was_started_with(manual_clock):
     } == wanted
     assert {config.read_only for config in configs.values()} == {True}
     assert [known.value for known in configs["num.partitions"].synonyms] == ["3", "1"]
-    assert await described(desk, topic="", kind=BROKER) == {}, "there are no defaults for all brokers"
-    desk.node.close()
+    assert await described(broker, topic="", kind=BROKER) == {}, "there are no defaults for all brokers"
+    broker.node.close()
 
 
-async def test_what_cannot_be_described_is_refused(desk):
+async def test_what_cannot_be_described_is_refused(broker):
     asked = [resource("never"), resource("a b"), resource("1", BROKER), resource("x", 8), resource("t")]
     asked = [{**one, "configuration_keys": ["segment.ms"]} for one in asked]
-    answer = await desk.ask(DESCRIBE_CONFIGS, 4, resources=[*asked, asked[-1]])
+    answer = await broker.ask(DESCRIBE_CONFIGS, 4, resources=[*asked, asked[-1]])
     assert [
         (result.resource_name, result.error_code.name, len(result.configs)) for result in answer.results
     ] == [
@@ -231,28 +233,28 @@ async def test_what_cannot_be_described_is_refused(desk):
 
 
 @pytest.mark.parametrize("api", [DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS])
-async def test_a_request_names_so_many_resources(desk, api):
+async def test_a_request_names_so_many_resources(broker, api):
     fields = {} if api == DESCRIBE_CONFIGS else {"configs": []}
     asked = [resource("t", **fields), *(resource(f"n{number}", **fields) for number in range(MAX_RESOURCES))]
-    answer = await desk.ask(api, 1, resources=asked)
+    answer = await broker.ask(api, 1, resources=asked)
     codes = [result.error_code.name for result in getattr(answer, "results", None) or answer.responses]
     assert codes == ["none", *["unknown_topic_or_partition"] * (MAX_RESOURCES - 1), "policy_violation"]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-async def test_altering_replaces_all_that_was_given(desk, version):
-    await alter(desk, {"retention.ms": "5", "segment.ms": "6"}, version=version)
-    answer = await alter(desk, {"segment.ms": "7"}, version=version)
+async def test_altering_replaces_all_that_was_given(broker, version):
+    await alter(broker, {"retention.ms": "5", "segment.ms": "6"}, version=version)
+    answer = await alter(broker, {"segment.ms": "7"}, version=version)
     assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
-    assert desk.node.topics.find("t").configs == {"segment.ms": "7"}
+    assert broker.node.topics.find("t").configs == {"segment.ms": "7"}
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_configs_are_changed_one_by_one(desk, version):
+async def test_configs_are_changed_one_by_one(broker, version):
     async def now(*changes):
-        answer = await change(desk, *changes, version=version)
+        answer = await change(broker, *changes, version=version)
         assert answer.error_code is ErrorCode.none
-        return desk.node.topics.find("t").configs
+        return broker.node.topics.find("t").configs
 
     policy = "cleanup.policy"
     assert await now(("retention.ms", SET, "5"), (policy, APPEND, "compact")) == {
@@ -279,17 +281,17 @@ async def test_configs_are_changed_one_by_one(desk, version):
         ([("segment.ms", SET, "5"), ("retention.ms", SET, "x")], "invalid_config", "got 'x'"),
     ],
 )
-async def test_a_wrong_change_changes_nothing(desk, changes, code, message):
-    answer = await change(desk, *changes)
+async def test_a_wrong_change_changes_nothing(broker, changes, code, message):
+    answer = await change(broker, *changes)
     assert answer.error_code.name == code
     assert message in answer.error_message
-    assert desk.node.topics.find("t").configs == {}
+    assert broker.node.topics.find("t").configs == {}
 
 
 @pytest.mark.parametrize("api", [ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS])
-async def test_what_cannot_be_altered_is_refused(desk, api):
+async def test_what_cannot_be_altered_is_refused(broker, api):
     asked = [resource(*of) for of in [("never",), ("0", BROKER), ("", BROKER), ("x", 8), ("t",), ("t",)]]
-    answer = await desk.ask(api, 1, resources=[{**one, "configs": []} for one in asked])
+    answer = await broker.ask(api, 1, resources=[{**one, "configs": []} for one in asked])
     refusals = {(result.resource_name, result.resource_type): result for result in answer.responses}
     assert {of: result.error_code.name for of, result in refusals.items()} == {
         ("never", 2): "unknown_topic_or_partition",
@@ -302,12 +304,12 @@ async def test_what_cannot_be_altered_is_refused(desk, api):
     assert "got 't' twice" in refusals["t", 2].error_message
 
 
-async def test_only_validating_alters_nothing(desk):
+async def test_only_validating_alters_nothing(broker):
     configs = {"retention.ms": "5"}
-    assert (await alter(desk, configs, validate_only=True)).error_code is ErrorCode.none
-    answer = await change(desk, ("retention.ms", SET, "5"), validate_only=True)
+    assert (await alter(broker, configs, validate_only=True)).error_code is ErrorCode.none
+    answer = await change(broker, ("retention.ms", SET, "5"), validate_only=True)
     assert answer.error_code is ErrorCode.none
-    assert desk.node.topics.find("t").configs == {}
+    assert broker.node.topics.find("t").configs == {}
 
 
 async def test_the_brokers_own_topic_is_not_altered(replicated):

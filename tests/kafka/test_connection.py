@@ -8,10 +8,10 @@ import pytest
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.errors import ErrorCode
 from tests.kafka import protocol
-from tests.kafka.desk import fetched, produced
 from tests.kafka.made_batches import batch, records_in
 from tests.kafka.plain_client import PlainClient, until
 from tests.kafka.protocol import API_VERSIONS, FETCH, METADATA, PRODUCE
+from tests.kafka.socketless import fetched, produced
 
 pytestmark = pytest.mark.asyncio
 

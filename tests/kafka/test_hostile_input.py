@@ -14,11 +14,11 @@ from purgatory_async.kafka import Broker, wire
 from purgatory_async.kafka.arrays import MAX_ENTRIES, check_arrays
 from purgatory_async.kafka.errors import MalformedRequestError
 from tests.kafka import hostile, protocol
-from tests.kafka.desk import fetched
 from tests.kafka.hostile import OFFERED
 from tests.kafka.made_batches import batch
 from tests.kafka.plain_client import PlainClient
 from tests.kafka.protocol import API_VERSIONS, FETCH, METADATA, PRODUCE
+from tests.kafka.socketless import fetched
 from tests.kafka.test_frames import made
 
 DESCRIBE_GROUPS = 15

@@ -9,9 +9,9 @@ from purgatory_async.kafka import Broker
 from purgatory_async.kafka.inbox import STALL_S, Inbox
 from purgatory_async.testing import settle
 from tests.kafka import protocol
-from tests.kafka.desk import fetched
 from tests.kafka.plain_client import PlainClient, until
 from tests.kafka.protocol import API_VERSIONS, FETCH
+from tests.kafka.socketless import fetched
 
 MAX_BYTES = 1 << 20
 FRAME_BYTES = 600_000

@@ -11,9 +11,9 @@ from purgatory_async.kafka.requests import APIS
 from purgatory_async.kafka.testing.refusals import API_KEYS
 from purgatory_async.testing import settle
 from tests.kafka import protocol
-from tests.kafka.desk import fetched, produced
 from tests.kafka.made_batches import batch, records_in
 from tests.kafka.plain_client import PlainClient
+from tests.kafka.socketless import fetched, produced
 
 pytestmark = pytest.mark.asyncio
 

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.asyncio
 LATEST, EARLIEST, NEWEST = -1, -2, -3
 
 
-async def offset(desk, timestamp: int, *, topic: str = "t", version: int = 7):
+async def offset(broker, timestamp: int, *, topic: str = "t", version: int = 7):
     part = {"partition_index": 0, "timestamp": timestamp}
-    answer = await desk.ask(LIST_OFFSETS, version, topics=[{"name": topic, "partitions": [part]}])
+    answer = await broker.ask(LIST_OFFSETS, version, topics=[{"name": topic, "partitions": [part]}])
     found = answer.topics[0].partitions[0]
     return (found.offset, found.timestamp) if found.error_code is ErrorCode.none else found.error_code
 
@@ -27,8 +27,8 @@ def deleting(topic: str, offset: int, timeout: int = 1_000):
     return {"topics": [{"name": topic, "partitions": [part]}], "timeout": timeout}
 
 
-async def deleted(desk, offset: int, *, topic: str = "t", version: int = 2):
-    answer = await desk.ask(DELETE_RECORDS, version, **deleting(topic, offset))
+async def deleted(broker, offset: int, *, topic: str = "t", version: int = 2):
+    answer = await broker.ask(DELETE_RECORDS, version, **deleting(topic, offset))
     found = answer.topics[0].partitions[0]
     return found.error_code, found.low_watermark
 
@@ -43,37 +43,37 @@ def led(replicated) -> Partition:
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-async def test_the_first_and_the_last_offset_are_listed(desk, version):
+async def test_the_first_and_the_last_offset_are_listed(broker, version):
     for _ in range(3):
-        await desk.produce("t", batch(b"a", b"b"))
-    await deleted(desk, 2)
-    assert await offset(desk, EARLIEST, version=version) == (2, -1)
-    assert await offset(desk, LATEST, version=version) == (6, -1)
+        await broker.produce("t", batch(b"a", b"b"))
+    await deleted(broker, 2)
+    assert await offset(broker, EARLIEST, version=version) == (2, -1)
+    assert await offset(broker, LATEST, version=version) == (6, -1)
 
 
-async def test_all_offsets_are_here_and_none_in_remote_storage(desk):
-    await desk.produce("t", batch(b"a", b"b"))
-    await deleted(desk, 1)
+async def test_all_offsets_are_here_and_none_in_remote_storage(broker):
+    await broker.produce("t", batch(b"a", b"b"))
+    await deleted(broker, 1)
     earliest_here, latest_elsewhere = -4, -5
-    assert await offset(desk, earliest_here, version=8) == (1, -1)
-    assert await offset(desk, latest_elsewhere, version=9) == (-1, -1)
+    assert await offset(broker, earliest_here, version=8) == (1, -1)
+    assert await offset(broker, latest_elsewhere, version=9) == (-1, -1)
 
 
 @pytest.mark.parametrize("version", range(1, 11))
 @pytest.mark.parametrize("codec", COMPRESSED)
-async def test_a_time_finds_the_record_that_has_it(desk, version, codec):
+async def test_a_time_finds_the_record_that_has_it(broker, version, codec):
     made = compressed(batch(b"a", b"b", b"c", b"d", at_ms=[1_000, 2_000, 5_000, 3_000]), *COMPRESSED[codec])
-    await desk.produce("t", made)
-    found = [await offset(desk, at_ms, version=version) for at_ms in (0, 1_001, 2_000, 3_000, 5_001)]
+    await broker.produce("t", made)
+    found = [await offset(broker, at_ms, version=version) for at_ms in (0, 1_001, 2_000, 3_000, 5_001)]
     assert found == [(0, 1_000), (1, 2_000), (1, 2_000), (2, 5_000), (-1, -1)]
-    assert await offset(desk, NEWEST, version=version) == (2, 5_000)
+    assert await offset(broker, NEWEST, version=version) == (2, 5_000)
 
 
-async def test_deleted_records_have_no_time(desk):
+async def test_deleted_records_have_no_time(broker):
     for at_ms in (5_000, 1_000):
-        await desk.produce("t", batch(b"a", at_ms=at_ms))
-    await deleted(desk, 1)
-    assert [await offset(desk, wanted) for wanted in (2_000, NEWEST, 0)] == [(-1, -1), *[(1, 1_000)] * 2]
+        await broker.produce("t", batch(b"a", at_ms=at_ms))
+    await deleted(broker, 1)
+    assert [await offset(broker, wanted) for wanted in (2_000, NEWEST, 0)] == [(-1, -1), *[(1, 1_000)] * 2]
 
 
 async def test_records_that_are_not_replicated_have_no_time(replicated, led):
@@ -82,54 +82,54 @@ async def test_records_that_are_not_replicated_have_no_time(replicated, led):
     assert found == [(0, 1_000), (-1, -1), (-1, -1)]
 
 
-async def test_a_record_has_the_epoch_of_its_leader(desk):
-    await desk.produce("t", batch(b"a", at_ms=1_000))
-    desk.node.topics.partition("t", 0).lead_again(7)
-    await desk.produce("t", batch(b"b", at_ms=2_000))
+async def test_a_record_has_the_epoch_of_its_leader(broker):
+    await broker.produce("t", batch(b"a", at_ms=1_000))
+    broker.node.topics.partition("t", 0).lead_again(7)
+    await broker.produce("t", batch(b"b", at_ms=2_000))
     asked = [{"partition_index": 0, "timestamp": at_ms} for at_ms in (1_000, 2_000, 3_000, LATEST)]
-    answer = await desk.ask(LIST_OFFSETS, 7, topics=[{"name": "t", "partitions": asked}])
+    answer = await broker.ask(LIST_OFFSETS, 7, topics=[{"name": "t", "partitions": asked}])
     assert [part.leader_epoch for part in answer.topics[0].partitions] == [0, 7, -1, 7]
 
 
-async def test_a_time_in_a_damaged_batch_is_refused(desk, caplog):
+async def test_a_time_in_a_damaged_batch_is_refused(broker, caplog):
     damaged = bytearray(batch(b"a", b"b", at_ms=[1_000, 2_000]))
     damaged[61] = 127  # the first record's length
-    await desk.produce("t", checked(damaged))
-    await desk.produce("t", batch(b"c", at_ms=3_000), partition=1)
-    assert await offset(desk, 2_000) is await offset(desk, NEWEST) is ErrorCode.invalid_record
+    await broker.produce("t", checked(damaged))
+    await broker.produce("t", batch(b"c", at_ms=3_000), partition=1)
+    assert await offset(broker, 2_000) is await offset(broker, NEWEST) is ErrorCode.invalid_record
     assert "t-0 0..2..2> finds no record at 2000: the batch at offset 0" in caplog.text
-    assert [await offset(desk, wanted) for wanted in (EARLIEST, LATEST)] == [(0, -1), (2, -1)]
+    assert [await offset(broker, wanted) for wanted in (EARLIEST, LATEST)] == [(0, -1), (2, -1)]
     parts = [{"partition_index": index, "timestamp": 1} for index in range(2)]
-    answer = await desk.ask(LIST_OFFSETS, 7, topics=[{"name": "t", "partitions": parts}])
+    answer = await broker.ask(LIST_OFFSETS, 7, topics=[{"name": "t", "partitions": parts}])
     assert [part.offset for part in answer.topics[0].partitions] == [-1, 0]
 
 
-async def test_a_time_in_a_topic_deleted_meanwhile_is_refused(desk):
-    await desk.produce("t", batch(b"a", b"b", at_ms=[1_000, 2_000]))
-    asked = asyncio.create_task(offset(desk, 2_000))
+async def test_a_time_in_a_topic_deleted_meanwhile_is_refused(broker):
+    await broker.produce("t", batch(b"a", b"b", at_ms=[1_000, 2_000]))
+    asked = asyncio.create_task(offset(broker, 2_000))
     await asyncio.sleep(0)
-    desk.node.controller.delete(desk.node.topics.find("t"))
+    broker.node.controller.delete(broker.node.topics.find("t"))
     assert await asked is ErrorCode.unknown_topic_or_partition
 
 
-async def test_an_unknown_kind_of_offset_is_refused(desk):
-    assert await offset(desk, -6) is ErrorCode.unsupported_version
+async def test_an_unknown_kind_of_offset_is_refused(broker):
+    assert await offset(broker, -6) is ErrorCode.unsupported_version
 
 
-async def test_an_empty_partition_has_no_offset_at_a_time(desk):
-    assert [await offset(desk, wanted) for wanted in (0, NEWEST)] == [(-1, -1)] * 2
+async def test_an_empty_partition_has_no_offset_at_a_time(broker):
+    assert [await offset(broker, wanted) for wanted in (0, NEWEST)] == [(-1, -1)] * 2
 
 
-async def test_offsets_of_an_unknown_topic_are_refused(desk):
-    assert await offset(desk, LATEST, topic="other") is ErrorCode.unknown_topic_or_partition
+async def test_offsets_of_an_unknown_topic_are_refused(broker):
+    assert await offset(broker, LATEST, topic="other") is ErrorCode.unknown_topic_or_partition
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_records_before_an_offset_are_deleted(desk, version):
-    await desk.produce("t", batch(b"a", b"b", b"c"))
-    assert await deleted(desk, 1, version=version) == (ErrorCode.none, 1)
-    assert (await desk.fetch("t", 0)).error_code is ErrorCode.offset_out_of_range
-    assert (await desk.fetch("t", 1)).log_start_offset == 1
+async def test_records_before_an_offset_are_deleted(broker, version):
+    await broker.produce("t", batch(b"a", b"b", b"c"))
+    assert await deleted(broker, 1, version=version) == (ErrorCode.none, 1)
+    assert (await broker.fetch("t", 0)).error_code is ErrorCode.offset_out_of_range
+    assert (await broker.fetch("t", 1)).log_start_offset == 1
 
 
 async def test_deleting_to_minus_1_deletes_to_the_high_watermark(replicated, led):
@@ -143,18 +143,18 @@ async def test_deleting_to_minus_1_deletes_to_the_high_watermark(replicated, led
 
 
 @pytest.mark.parametrize("wanted", [-2, 3, 4])
-async def test_deleting_out_of_range_is_refused(desk, wanted):
-    await desk.produce("t", batch(b"a", b"b"))
-    await deleted(desk, 1)
-    assert await deleted(desk, wanted) == (ErrorCode.offset_out_of_range, -1)
+async def test_deleting_out_of_range_is_refused(broker, wanted):
+    await broker.produce("t", batch(b"a", b"b"))
+    await deleted(broker, 1)
+    assert await deleted(broker, wanted) == (ErrorCode.offset_out_of_range, -1)
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 2])
-async def test_deleting_what_is_deleted_changes_nothing(desk, wanted):
-    await desk.produce("t", batch(b"a", b"b", b"c"))
-    await deleted(desk, 2)
-    assert await deleted(desk, wanted) == (ErrorCode.none, 2)
-    assert desk.node.topics.partition("t", 0).log.start == 2
+async def test_deleting_what_is_deleted_changes_nothing(broker, wanted):
+    await broker.produce("t", batch(b"a", b"b", b"c"))
+    await deleted(broker, 2)
+    assert await deleted(broker, wanted) == (ErrorCode.none, 2)
+    assert broker.node.topics.partition("t", 0).log.start == 2
 
 
 async def test_deleting_again_waits_only_for_its_own_offset(replicated, led):

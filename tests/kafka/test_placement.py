@@ -12,8 +12,8 @@ ELECT_LEADERS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 43, 45, 46
 HERE = "/memory"
 
 
-async def elected(desk, version: int = 2, **values):
-    answer = await desk.ask(ELECT_LEADERS, version, **values)
+async def elected(broker, version: int = 2, **values):
+    answer = await broker.ask(ELECT_LEADERS, version, **values)
     return [
         (result.topic, part.partition_id, part.error_code.name)
         for result in answer.replica_election_results
@@ -86,9 +86,9 @@ async def test_a_replica_stays_in_memory(replicated, version):
     ]
 
 
-async def described(desk, limit: int, cursor=None, *names: str):
+async def described(broker, limit: int, cursor=None, *names: str):
     topics = [{"name": name} for name in names]
-    answer = await desk.ask(
+    answer = await broker.ask(
         DESCRIBE_TOPIC_PARTITIONS, 0, topics=topics, response_partition_limit=limit, cursor=cursor
     )
     found = [
@@ -103,11 +103,11 @@ async def described(desk, limit: int, cursor=None, *names: str):
     }
 
 
-async def test_topics_are_described_page_by_page(desk):
-    desk.node.topics.create("a", [(0,)] * 3)
+async def test_topics_are_described_page_by_page(broker):
+    broker.node.topics.create("a", [(0,)] * 3)
     pages, cursor = [], None
     while not pages or cursor:
-        page, cursor = await described(desk, 2, cursor)
+        page, cursor = await described(broker, 2, cursor)
         pages.append(page)
     assert pages == [
         [("a", "none", [0, 1])],
@@ -116,21 +116,24 @@ async def test_topics_are_described_page_by_page(desk):
     ]
 
 
-async def test_a_page_ends_between_two_topics(desk):
-    first, cursor = await described(desk, 2, None, "t", "x", "y")
+async def test_a_page_ends_between_two_topics(broker):
+    first, cursor = await described(broker, 2, None, "t", "x", "y")
     assert first == [("t", "none", [0, 1])]
     unknown = "unknown_topic_or_partition"
-    assert await described(desk, 2, cursor, "t", "x", "y") == ([("x", unknown, []), ("y", unknown, [])], None)
+    assert await described(broker, 2, cursor, "t", "x", "y") == (
+        [("x", unknown, []), ("y", unknown, [])],
+        None,
+    )
 
 
-async def test_a_page_begins_at_no_negative_partition(desk):
+async def test_a_page_begins_at_no_negative_partition(broker):
     cursor = {"topic_name": "t", "partition_index": -1}
-    assert await described(desk, 2, cursor) == ([("t", "invalid_request", [])], None)
+    assert await described(broker, 2, cursor) == ([("t", "invalid_request", [])], None)
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-async def test_a_page_has_at_least_one_partition(desk, limit):
-    assert await described(desk, limit) == (
+async def test_a_page_has_at_least_one_partition(broker, limit):
+    assert await described(broker, limit) == (
         [("t", "none", [0])],
         {"topic_name": "t", "partition_index": 1},
     )

@@ -5,9 +5,9 @@ import pytest
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.testing import settle
-from tests.kafka.desk import Desk, produced
 from tests.kafka.made_batches import batch
 from tests.kafka.protocol import DELETE_TOPICS, INIT_PRODUCER_ID, PRODUCE
+from tests.kafka.socketless import SocketlessBroker, produced
 
 pytestmark = pytest.mark.asyncio
 
@@ -18,33 +18,33 @@ def led(replicated) -> Partition:
     return replicated.node.topics.partition("r", 0)
 
 
-def follow(desk: Desk, led: Partition, offset: int) -> None:
+def follow(broker: SocketlessBroker, led: Partition, offset: int) -> None:
     if led.follow(1, offset, 0, now=0):
-        desk.node.changed(led)
+        broker.node.changed(led)
 
 
 @pytest.mark.parametrize("version", range(3, 10))
-async def test_batches_get_the_offsets_that_follow_each_other(desk, version):
-    answers = [await desk.produce("t", batch(b"a", b"b"), version=version) for _ in range(3)]
+async def test_batches_get_the_offsets_that_follow_each_other(broker, version):
+    answers = [await broker.produce("t", batch(b"a", b"b"), version=version) for _ in range(3)]
     assert [(answer.error_code, answer.base_offset) for answer in answers] == [
         *((ErrorCode.none, 0), (ErrorCode.none, 2), (ErrorCode.none, 4)),
     ]
-    assert [(read.offset, read.value) for read in await desk.read("t")] == [
+    assert [(read.offset, read.value) for read in await broker.read("t")] == [
         (offset, b"ab"[offset % 2 : offset % 2 + 1]) for offset in range(6)
     ]
 
 
-async def test_acks_0_has_no_response_and_appends(desk):
-    assert await desk.produce("t", batch(b"a"), acks=0) is None
-    assert [read.value for read in await desk.read("t")] == [b"a"]
+async def test_acks_0_has_no_response_and_appends(broker):
+    assert await broker.produce("t", batch(b"a"), acks=0) is None
+    assert [read.value for read in await broker.read("t")] == [b"a"]
 
 
 @pytest.mark.parametrize("acks", [2, -2, 32_767])
-async def test_other_acks_are_refused_and_append_nothing(desk, acks):
-    answer = await desk.produce("t", batch(), acks=acks)
+async def test_other_acks_are_refused_and_append_nothing(broker, acks):
+    answer = await broker.produce("t", batch(), acks=acks)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.invalid_required_acks, -1)
     assert str(acks) in answer.error_message
-    assert await desk.read("t") == []
+    assert await broker.read("t") == []
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ async def test_other_acks_are_refused_and_append_nothing(desk, acks):
     ],
     ids=["torn", "checksum", "old format", "two batches", "empty", "null", "too large"],
 )
-async def test_a_bad_batch_is_refused_and_leaves_nothing(desk, data, code):
-    assert (await desk.produce("t", data)).error_code is code
-    assert (await desk.read("t"), desk.node.topics.budget.used_bytes) == ([], 0)
+async def test_a_bad_batch_is_refused_and_leaves_nothing(broker, data, code):
+    assert (await broker.produce("t", data)).error_code is code
+    assert (await broker.read("t"), broker.node.topics.budget.used_bytes) == ([], 0)
 
 
-async def test_one_bad_partition_does_not_refuse_the_other(desk):
+async def test_one_bad_partition_does_not_refuse_the_other(broker):
     values = produced("t", batch(b"a"))
     values["topic_data"][0]["partition_data"] += [
         {"index": 1, "records": b"torn"},
         {"index": 9, "records": batch()},
     ]
     values["topic_data"] += produced("unknown", batch())["topic_data"]
-    answer = await desk.ask(PRODUCE, 9, **values)
+    answer = await broker.ask(PRODUCE, 9, **values)
     assert [part.error_code for topic in answer.responses for part in topic.partition_responses] == [
         ErrorCode.none,
         ErrorCode.corrupt_message,
@@ -81,9 +81,9 @@ async def test_one_bad_partition_does_not_refuse_the_other(desk):
     ]
 
 
-async def test_producers_errors_and_duplicates_reach_the_client(desk):
+async def test_producers_errors_and_duplicates_reach_the_client(broker):
     async def send(epoch: int, sequence: int):
-        answer = await desk.produce("t", batch(b"v", producer=(5, epoch, sequence)))
+        answer = await broker.produce("t", batch(b"v", producer=(5, epoch, sequence)))
         return answer.error_code, answer.base_offset
 
     assert [await send(1, 0), await send(1, 1), await send(1, 0)] == [
@@ -91,7 +91,7 @@ async def test_producers_errors_and_duplicates_reach_the_client(desk):
     ]
     assert await send(1, 5) == (ErrorCode.out_of_order_sequence_number, -1)
     assert await send(0, 2) == (ErrorCode.invalid_producer_epoch, -1)
-    assert len(await desk.read("t")) == 2
+    assert len(await broker.read("t")) == 2
 
 
 async def test_acks_all_waits_for_the_high_watermark(replicated, led):
@@ -127,16 +127,16 @@ async def test_acks_all_times_out_for_the_partition_that_is_short(replicated, le
 
 
 async def test_falling_short_of_replicas_after_the_append_is_told(manual_clock):
-    desk = Desk(manual_clock, brokers=2, min_insync=2)
-    (led,) = desk.node.topics.create("r", [(0, 1)]).partitions
-    held = desk.begin(PRODUCE, 9, **produced("r", batch()))
+    broker = SocketlessBroker(manual_clock, brokers=2, min_insync=2)
+    (led,) = broker.node.topics.create("r", [(0, 1)]).partitions
+    held = broker.begin(PRODUCE, 9, **produced("r", batch()))
     await settle()
     assert led.drop_laggards(now=11, lag=10)
-    desk.node.changed(led)
+    broker.node.changed(led)
     answer = (await held).responses[0].partition_responses[0]
     assert answer.error_code is ErrorCode.not_enough_replicas_after_append
-    assert (await desk.produce("r", batch())).error_code is ErrorCode.not_enough_replicas
-    desk.node.close()
+    assert (await broker.produce("r", batch())).error_code is ErrorCode.not_enough_replicas
+    broker.node.close()
 
 
 async def test_another_leaders_partition_is_refused(replicated):
@@ -162,26 +162,26 @@ async def test_a_cancelled_produce_leaves_its_purgatory_at_once(replicated, led)
 
 
 async def test_a_full_broker_refuses_until_records_are_deleted(manual_clock):
-    desk = Desk(manual_clock, max_bytes=10_000)
-    desk.node.topics.create("t")
-    codes = [(await desk.produce("t", batch(b"x" * 4_000))).error_code for _ in range(3)]
+    broker = SocketlessBroker(manual_clock, max_bytes=10_000)
+    broker.node.topics.create("t")
+    codes = [(await broker.produce("t", batch(b"x" * 4_000))).error_code for _ in range(3)]
     assert codes == [ErrorCode.none, ErrorCode.none, ErrorCode.kafka_storage_error]
-    await desk.ask(21, 2, topics=[{"name": "t", "partitions": [{"partition_index": 0, "offset": -1}]}])
-    assert (await desk.produce("t", batch(b"x" * 4_000))).base_offset == 2
-    desk.node.close()
+    await broker.ask(21, 2, topics=[{"name": "t", "partitions": [{"partition_index": 0, "offset": -1}]}])
+    assert (await broker.produce("t", batch(b"x" * 4_000))).base_offset == 2
+    broker.node.close()
 
 
-async def test_producer_ids_are_distinct_and_transactions_refused(desk):
-    answers = [await desk.ask(INIT_PRODUCER_ID, 4, transactional_id=None) for _ in range(2)]
+async def test_producer_ids_are_distinct_and_transactions_refused(broker):
+    answers = [await broker.ask(INIT_PRODUCER_ID, 4, transactional_id=None) for _ in range(2)]
     assert len({answer.producer_id for answer in answers}) == 2
     assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(ErrorCode.none, 0)}
-    refused = await desk.ask(INIT_PRODUCER_ID, 4, transactional_id="tx")
+    refused = await broker.ask(INIT_PRODUCER_ID, 4, transactional_id="tx")
     assert (refused.error_code, refused.producer_id) == (ErrorCode.unsupported_version, -1)
     values = {**produced("t", batch()), "transactional_id": "tx"}
-    answer = (await desk.ask(PRODUCE, 9, **values)).responses[0].partition_responses[0]
+    answer = (await broker.ask(PRODUCE, 9, **values)).responses[0].partition_responses[0]
     assert answer.error_code is ErrorCode.unsupported_version
 
 
-async def test_an_empty_transactional_id_is_none(desk):
-    answer = await desk.ask(PRODUCE, 9, **produced("t", batch(b"a")), transactional_id="")
+async def test_an_empty_transactional_id_is_none(broker):
+    answer = await broker.ask(PRODUCE, 9, **produced("t", batch(b"a")), transactional_id="")
     assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none

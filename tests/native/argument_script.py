@@ -10,7 +10,7 @@ from random import Random
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimerEntry, TimingWheel
-from tests.core.model.twins import reports_go_to
+from tests.core.model.lockstep import reports_go_to
 from tests.native.described import attempt, error_text, noted_warnings
 
 EPISODE = 200
@@ -60,13 +60,13 @@ LEFT_OUT = {"close", "check_invariants", "checking", "new_waiter"}
 class Hostile:
     """Its special methods raise, or signal the purgatory; which of them it has is random."""
 
-    def __init__(self, desk):
-        self.desk = desk
+    def __init__(self, steps):
+        self.steps = steps
 
 
 def hostile_class(names):
     def act(self, *_):
-        return self.desk.act()
+        return self.steps.act()
 
     return type("Hostile", (Hostile,), {f"__{name}__": act for name in names})
 
@@ -78,7 +78,7 @@ class Calm(DelayedOperation):
         return f"calm {self.outcome}"
 
 
-class Desk:
+class ArgumentSteps:
     """One object of each kind, and what they were given."""
 
     def __init__(self, random):
@@ -171,16 +171,16 @@ def shown(answer):
 
 
 def argument_steps(seed):
-    """Steps on one desk after the other, without end."""
+    """Steps on one steps after the other, without end."""
     for episode in count():
-        desk = Desk(Random(f"{seed}:{episode}"))
-        with reports_go_to(desk), noted_warnings(desk.log):
+        steps = ArgumentSteps(Random(f"{seed}:{episode}"))
+        with reports_go_to(steps), noted_warnings(steps.log):
             try:
                 for _ in range(EPISODE):
-                    desk.log.clear()
-                    done = desk.step()
-                    yield MODULE.sub("", f"{done!r} {desk.log!r} {attempt(desk.state)!r}")
-                    desk.purgatory.check_invariants()
-                    desk.timer.check_invariants()
+                    steps.log.clear()
+                    done = steps.step()
+                    yield MODULE.sub("", f"{done!r} {steps.log!r} {attempt(steps.state)!r}")
+                    steps.purgatory.check_invariants()
+                    steps.timer.check_invariants()
             finally:
-                desk.purgatory.close()
+                steps.purgatory.close()

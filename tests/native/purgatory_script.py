@@ -5,8 +5,8 @@ from random import Random
 
 from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.timing import TimingWheel
+from tests.core.model.lockstep import reports_go_to
 from tests.core.model.script import KEYS, QUEUES, TICKS, RealSide, Touchy
-from tests.core.model.twins import reports_go_to
 from tests.core.model.walker import EPISODE, FROM_OUTSIDE, LOOK_INSIDE, Chance
 from tests.native.described import attempt, error_text, noted_warnings
 

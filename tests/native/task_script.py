@@ -42,31 +42,31 @@ ODDS = {
 class Fetch(DelayedOperation):
     """Completes while its gate is open, and says what happens to it."""
 
-    def __init__(self, desk, number, timeout):
+    def __init__(self, steps, number, timeout):
         super().__init__(timeout)
-        self.desk, self.number = desk, number
+        self.steps, self.number = steps, number
 
     def try_complete(self):
-        self.desk.log.append(("asked", self.number, self.abandoned))
+        self.steps.log.append(("asked", self.number, self.abandoned))
         if self.number % 13 == 0:
-            raise self.desk.error()
-        return self.desk.gate and not self.abandoned and self.force_complete(self.number)
+            raise self.steps.error()
+        return self.steps.gate and not self.abandoned and self.force_complete(self.number)
 
     def on_complete(self):
-        self.desk.log.append(("on_complete", self.number, self.outcome))
+        self.steps.log.append(("on_complete", self.number, self.outcome))
         if self.number % 11 == 0:
             raise LookupError(self.number)
         if self.number % 5 == 0:
-            self.desk.purgatory.check_and_complete("a")
+            self.steps.purgatory.check_and_complete("a")
         if self.number % 7 == 0:
-            self.desk.start(awaited(self))
-            self.desk.run()
+            self.steps.start(awaited(self))
+            self.steps.run()
 
     def on_expiration(self):
-        self.desk.log.append(("on_expiration", self.number))
+        self.steps.log.append(("on_expiration", self.number))
 
 
-class Desk:
+class TaskSteps:
     """A purgatory and a timer on a virtual loop, and the tasks and operations that were last made."""
 
     def __init__(self, random, loop):
@@ -246,14 +246,14 @@ def task_steps(seed, *, eager=False):
     while True:
         loop = VirtualTimeLoop()
         loop.set_task_factory(asyncio.eager_task_factory if eager else None)
-        desk = Desk(Random(f"{seed}:{episode}"), loop)
+        steps = TaskSteps(Random(f"{seed}:{episode}"), loop)
         episode += 1
-        with noted_warnings(desk.log):
+        with noted_warnings(steps.log):
             try:
                 for _ in range(EPISODE):
-                    desk.log.clear()
-                    loop.run_until_complete(desk.step())
-                    yield f"{desk.log!r} {attempt(desk.state)!r}"
+                    steps.log.clear()
+                    loop.run_until_complete(steps.step())
+                    yield f"{steps.log!r} {attempt(steps.state)!r}"
             finally:
-                loop.run_until_complete(desk.leave())
+                loop.run_until_complete(steps.leave())
                 loop.close()

@@ -9,7 +9,7 @@ from random import Random
 from purgatory_async import Timer
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimingWheel
-from tests.core.model.twins import reports_go_to
+from tests.core.model.lockstep import reports_go_to
 from tests.native.described import attempt, error_text, noted_warnings
 from tests.timing.sorted_queue import SortedQueue
 
@@ -45,20 +45,20 @@ async def coroutine_function():
 class Calls:
     """A callable object, whose repr has no address."""
 
-    def __init__(self, desk, number):
-        self.desk, self.number = desk, number
+    def __init__(self, steps, number):
+        self.steps, self.number = steps, number
 
     def __repr__(self):
         return f"call {self.number}"
 
     def __call__(self, *arguments):
-        self.desk.fire(self.number, arguments)
+        self.steps.fire(self.number, arguments)
 
     def method(self, *arguments):
-        self.desk.fire(self.number, arguments)
+        self.steps.fire(self.number, arguments)
 
 
-class Desk:
+class TimerSteps:
     """A timer on a manual clock, and the handles that were last made."""
 
     def __init__(self, random):
@@ -171,14 +171,14 @@ def timer_steps(seed):
     """Steps on one timer after the other, without end."""
     episode = 0
     while True:
-        desk = Desk(Random(f"{seed}:{episode}"))
+        steps = TimerSteps(Random(f"{seed}:{episode}"))
         episode += 1
-        with reports_go_to(desk), noted_warnings(desk.log):
+        with reports_go_to(steps), noted_warnings(steps.log):
             for _ in range(EPISODE):
                 verb = "reopen"
-                if not desk.timer.closed:
-                    (verb,) = desk.random.choices(tuple(ODDS), ODDS.values())
-                desk.log.clear()
-                answer = attempt(getattr(desk, verb))
-                yield f"{verb} {answer!r} {desk.log!r} {desk.state()!r}"
-                attempt(desk.timer.check_invariants)
+                if not steps.timer.closed:
+                    (verb,) = steps.random.choices(tuple(ODDS), ODDS.values())
+                steps.log.clear()
+                answer = attempt(getattr(steps, verb))
+                yield f"{verb} {answer!r} {steps.log!r} {steps.state()!r}"
+                attempt(steps.timer.check_invariants)

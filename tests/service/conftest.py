@@ -19,7 +19,7 @@ from purgatory_async.testing import ManualClock, assert_clean, settle
 from tests import exchange
 from tests.processes import Served
 from tests.service.access.tokens_file import Tenants
-from tests.service.wire import Wired
+from tests.service.wire import SocketlessServer
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 JSON = ("content-type", "application/json")
@@ -175,7 +175,7 @@ def wire(make_client):
     made = []
 
     def connect(app):
-        made.append(Wired(make_client(), app))
+        made.append(SocketlessServer(make_client(), app))
         return made[-1], made[-1].link()
 
     yield connect

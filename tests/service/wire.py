@@ -136,7 +136,7 @@ def unchunked(data):
             return body, data
 
 
-class Link:
+class SocketlessConnection:
     """A client's end of one connection."""
 
     def __init__(self, kind, state):
@@ -194,7 +194,7 @@ class Link:
         return self.reply.slug
 
 
-class Wired:
+class SocketlessServer:
     """A service, or any application, and connections to it."""
 
     def __init__(self, client, app=None, **deadlines):
@@ -216,7 +216,7 @@ class Wired:
         self.warnings.append((message, figures))
 
     def link(self):
-        return Link(self.kind, self.state)
+        return SocketlessConnection(self.kind, self.state)
 
     async def after(self, seconds):
         await self.client.advance(seconds)

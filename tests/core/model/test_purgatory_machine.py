@@ -10,6 +10,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from tests.core.model.lockstep import Lockstep
 from tests.core.model.script import (
     ADVANCES,
     CHECKS,
@@ -22,7 +23,6 @@ from tests.core.model.script import (
     TIMEOUTS,
     Plan,
 )
-from tests.core.model.twins import Twins
 from tests.machines import explore
 
 # Some plans make a check return a true value that completed nothing; the first one of a run is warned of.
@@ -77,64 +77,64 @@ class PurgatoryMachine(RuleBasedStateMachine):
     @initialize(data=st.data(), tick=st.sampled_from(TICKS), max_pending=limits, max_deadlines=limits)
     def begin(self, data, tick, max_pending, max_deadlines):
         queue = data.draw(st.sampled_from([name for name in QUEUES if name.startswith(self.kind)]), "queue")
-        self.twins = Twins(queue, tick, max_pending, max_deadlines)
+        self.lockstep = Lockstep(queue, tick, max_pending, max_deadlines)
 
     @rule(plan=st.one_of(quiet, liveliest))
     def submit(self, plan):
-        self.twins.perform(("submit", plan))
+        self.lockstep.perform(("submit", plan))
 
     @rule(age=ages)
     def submit_again(self, age):
-        self.twins.perform(("submit_again", age))
+        self.lockstep.perform(("submit_again", age))
 
     @rule(key=keys)
     def check(self, key):
-        self.twins.perform(("check", key))
+        self.lockstep.perform(("check", key))
 
     @rule(gate=gates, key=keys)
     def open_or_shut_a_gate_and_check(self, gate, key):
-        self.twins.perform(("flip", gate))
-        self.twins.perform(("check", key))
+        self.lockstep.perform(("flip", gate))
+        self.lockstep.perform(("check", key))
 
     @rule(key=keys, result=results)
     def complete_for_key(self, key, result):
-        self.twins.perform(("complete", key, result))
+        self.lockstep.perform(("complete", key, result))
 
     @rule(key=keys, verb=st.sampled_from(("fail", "cancel")))
     def end_otherwise_for_key(self, verb, key):
-        self.twins.perform((verb, key))
+        self.lockstep.perform((verb, key))
 
     @rule(age=ages, result=results)
     def force_complete(self, age, result):
-        self.twins.perform(("force_complete", age, result))
+        self.lockstep.perform(("force_complete", age, result))
 
     @rule(age=ages, verb=st.sampled_from(("force_fail", "force_cancel")))
     def end_one_otherwise(self, verb, age):
-        self.twins.perform((verb, age))
+        self.lockstep.perform((verb, age))
 
     @rule(seconds=st.sampled_from(ADVANCES))
     def advance(self, seconds):
-        self.twins.perform(("advance", seconds))
+        self.lockstep.perform(("advance", seconds))
 
     @rule()
     def advance_to_next(self):
-        self.twins.perform(("advance_to_next",))
+        self.lockstep.perform(("advance_to_next",))
 
     @rule()
     def close(self):
-        self.twins.perform(("close",))
+        self.lockstep.perform(("close",))
 
-    @precondition(lambda self: self.twins.reference.purgatory.closed)
+    @precondition(lambda self: self.lockstep.reference.purgatory.closed)
     @rule()
     def open_another_on_the_same_timer(self):
-        self.twins.perform(("open",))
+        self.lockstep.perform(("open",))
 
     def teardown(self):
-        self.twins.close()
+        self.lockstep.close()
 
     @invariant()
     def its_structures_are_sound(self):
-        self.twins.check_invariants()
+        self.lockstep.check_invariants()
 
 
 class OnTimingWheel(PurgatoryMachine):

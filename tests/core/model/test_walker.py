@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.model.twins import Twins
+from tests.core.model.lockstep import Lockstep
 from tests.core.model.walker import DivergenceError, walk, walk_episode
 
 FAST_STEPS, SLOW_STEPS = 15_000, 1_000_000
@@ -30,6 +30,6 @@ def test_a_divergence_prints_the_line_that_shows_it_again(monkeypatch: pytest.Mo
 def test_an_episode_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     walks: list[list[object]] = [[], []]
     for performed in walks:
-        monkeypatch.setattr(Twins, "perform", lambda twins, command, to=performed: to.append(command))
+        monkeypatch.setattr(Lockstep, "perform", lambda lockstep, command, to=performed: to.append(command))
         walk_episode(seed=1, episode=3)
     assert walks[0] == walks[1]

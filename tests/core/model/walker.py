@@ -8,6 +8,7 @@ import argparse
 from random import Random
 from time import perf_counter
 
+from tests.core.model.lockstep import Lockstep
 from tests.core.model.script import (
     ADVANCES,
     CHECKS,
@@ -20,7 +21,6 @@ from tests.core.model.script import (
     TIMEOUTS,
     Plan,
 )
-from tests.core.model.twins import Twins
 
 EPISODE = 2_000  # steps
 LOOK_INSIDE = 8  # steps between two checks of the invariants; a check costs as much as a step
@@ -91,16 +91,18 @@ def walk(seed, steps):
 def walk_episode(seed, episode):
     """One episode, independent of those before."""
     chance = Chance(Random(f"{seed}:{episode}"))
-    twins = chance.twins()
+    lockstep = chance.lockstep()
     step = 0
     try:
         for step in range(EPISODE):
-            twins.perform(("open",) if twins.reference.purgatory.closed else chance.command(FROM_OUTSIDE))
+            lockstep.perform(
+                ("open",) if lockstep.reference.purgatory.closed else chance.command(FROM_OUTSIDE)
+            )
             if step % LOOK_INSIDE == 0:
-                twins.check_invariants()
-        twins.close()
+                lockstep.check_invariants()
+        lockstep.close()
     except Exception as error:
-        twins.real.purgatory.close()
+        lockstep.real.purgatory.close()
         again = f"python -m tests.core.model.walker {seed} --episode {episode}"
         raise DivergenceError(f"step {step}: {error}\nTo see it again: {again}") from error
 
@@ -119,10 +121,10 @@ class Chance:
         self.crowd = self.any((0.5, 1, 4))
         self.advances = ADVANCES[: self.any((6, 9, len(ADVANCES)))]
 
-    def twins(self):
+    def lockstep(self):
         """A new pair."""
         limits = (None, None, 1, 5, 40)
-        return Twins(self.any(tuple(QUEUES)), self.any(TICKS), self.any(limits), self.any(limits))
+        return Lockstep(self.any(tuple(QUEUES)), self.any(TICKS), self.any(limits), self.any(limits))
 
     def command(self, odds, depth=0):
         """A command, and what it needs."""

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.kafka.replication.desks import Desks
+from tests.kafka.replication.socketless_cluster import SocketlessCluster
 
 
 @pytest.fixture
-def desks(manual_clock):
+def cluster(manual_clock):
     """Three brokers; none knows a topic."""
-    desks = Desks(manual_clock, min_insync=2)
-    yield desks
-    desks.close()
+    cluster = SocketlessCluster(manual_clock, min_insync=2)
+    yield cluster
+    cluster.close()

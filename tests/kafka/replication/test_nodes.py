@@ -9,10 +9,10 @@ from purgatory_async.cli.kafka import REFUSED, run
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.errors import ErrorCode
 from tests.kafka.config_requests import alter, change
-from tests.kafka.desk import produced
 from tests.kafka.made_batches import batch
 from tests.kafka.plain_client import PlainClient
 from tests.kafka.protocol import METADATA, PRODUCE
+from tests.kafka.socketless import produced
 from tests.ports import free_port
 
 NODES = {0: ("127.0.0.1", 9092), 1: ("127.0.0.1", 9093)}

@@ -11,11 +11,11 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from purgatory_async.kafka.errors import ErrorCode
-from tests.kafka.desk import produced
 from tests.kafka.made_batches import batch, records_in
 from tests.kafka.plain_client import PlainClient
 from tests.kafka.protocol import PRODUCE
 from tests.kafka.replication.processes import BROKERS, PATIENCE_S, Processes, eventually
+from tests.kafka.socketless import produced
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio"])]
 

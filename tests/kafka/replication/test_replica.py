@@ -9,30 +9,30 @@ from purgatory_async.kafka.delayed_write import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.replication import recovery, replica
 from purgatory_async.testing import settle
-from tests.kafka.desk import fetched, produced
 from tests.kafka.made_batches import batch, records_in
 from tests.kafka.protocol import DELETE_RECORDS, FETCH, PRODUCE
+from tests.kafka.socketless import fetched, produced
 
 pytestmark = pytest.mark.asyncio
 
 
-def values_of(desks, number: int) -> list[bytes]:
-    log = desks.partition(number, "t").log
+def values_of(cluster, number: int) -> list[bytes]:
+    log = cluster.partition(number, "t").log
     return [read.value for read in records_in(b"".join(log.read(0, log.end, 1 << 30, at_least_one=False)))]
 
 
-def in_sync(desks, number: int) -> tuple[int, ...]:
+def in_sync(cluster, number: int) -> tuple[int, ...]:
     """Who is in sync, as a broker tells its clients."""
-    topic = desks[number].node.topics.find("t")
-    return desks[number].node.cluster.in_sync(topic, topic.partitions[0])
+    topic = cluster[number].node.topics.find("t")
+    return cluster[number].node.cluster.in_sync(topic, topic.partitions[0])
 
 
 @pytest_asyncio.fixture
-async def led(desks):
+async def led(cluster):
     """The brokers, with topic ``t``: broker 0 leads its partition."""
-    desks[0].node.controller.create("t", [(0, 1, 2)])
-    await desks.settle()
-    return desks
+    cluster[0].node.controller.create("t", [(0, 1, 2)])
+    await cluster.settle()
+    return cluster
 
 
 async def test_a_produce_is_held_until_both_followers_have_it(led):
@@ -130,16 +130,16 @@ async def test_a_follower_that_restarted_comes_back_in_sync(led):
     assert values_of(led, 1) == [b"a"]
 
 
-async def test_followers_drop_what_a_restarted_leader_has_not(desks):
-    desks[0].node.controller.create("t", [(1, 0, 2)])
-    await desks.settle()
-    await desks[1].produce("t", batch(b"old"), acks=1)
-    await desks.settle()
-    desks.start(1)
-    await desks.fetch(1, 0)
-    await desks[1].produce("t", batch(b"new"), acks=1)
-    await desks.settle()
-    assert [values_of(desks, number) for number in (0, 1, 2)] == [[b"new"]] * 3
+async def test_followers_drop_what_a_restarted_leader_has_not(cluster):
+    cluster[0].node.controller.create("t", [(1, 0, 2)])
+    await cluster.settle()
+    await cluster[1].produce("t", batch(b"old"), acks=1)
+    await cluster.settle()
+    cluster.start(1)
+    await cluster.fetch(1, 0)
+    await cluster[1].produce("t", batch(b"new"), acks=1)
+    await cluster.settle()
+    assert [values_of(cluster, number) for number in (0, 1, 2)] == [[b"new"]] * 3
 
 
 async def test_a_follower_with_no_room_rests_and_the_others_go_on(led, manual_clock, caplog):
@@ -157,9 +157,9 @@ async def test_a_follower_with_no_room_rests_and_the_others_go_on(led, manual_cl
     assert values_of(led, 1) == [b"a"]
 
 
-async def test_a_stranger_may_not_fetch_as_a_follower(desks):
-    desks[0].node.controller.create("t", [(0, 1)])
-    part = await desks[0].fetch("t", 0, max_wait=0, replica_id=2)
+async def test_a_stranger_may_not_fetch_as_a_follower(cluster):
+    cluster[0].node.controller.create("t", [(0, 1)])
+    part = await cluster[0].fetch("t", 0, max_wait=0, replica_id=2)
     assert part.error_code is ErrorCode.not_leader_or_follower
 
 
@@ -183,14 +183,14 @@ async def test_a_debugger_reads_from_a_follower_a_consumer_does_not(led):
     assert (await led[1].fetch("t", 0, max_wait=0)).error_code is ErrorCode.not_leader_or_follower
 
 
-async def test_of_many_partitions_each_fetch_takes_the_next_ones(desks, monkeypatch):
+async def test_of_many_partitions_each_fetch_takes_the_next_ones(cluster, monkeypatch):
     monkeypatch.setattr(replica, "MAX_ASKED", 3)
     monkeypatch.setattr(recovery, "MAX_ASKED", 3)
-    desks[0].node.controller.create("many", [(0, 1)] * 10)
-    await desks.settle()
+    cluster[0].node.controller.create("many", [(0, 1)] * 10)
+    await cluster.settle()
     for index in range(10):
-        await desks[0].produce("many", batch(b"a"), partition=index, acks=1)
+        await cluster[0].produce("many", batch(b"a"), partition=index, acks=1)
     for _ in range(5):
-        await desks.fetch(1, 0)
-    copies = desks[1].node.topics.find("many").partitions
+        await cluster.fetch(1, 0)
+    copies = cluster[1].node.topics.find("many").partitions
     assert [copy.log.end for copy in copies] == [1] * 10

@@ -8,7 +8,7 @@ from purgatory_async.service.http import phase as documented
 from purgatory_async.service.http.connection import MAX_BEHIND
 from purgatory_async.service.http.phase import TRANSITIONS, Phase
 from purgatory_async.testing import settle
-from tests.service.wire import ANSWERED, BODY_TIME, HEAD_TIME, Wired, request
+from tests.service.wire import ANSWERED, BODY_TIME, HEAD_TIME, SocketlessServer, request
 
 EVENTS = ("begin", "request", "upload", "body", "crowd", "discard", "turn", "linger", "close", "lose")
 LATE = 0.02  # seconds after a deadline, which is rounded up to a tick
@@ -66,7 +66,7 @@ class Subject:
     """One connection, and an application that answers when the test lets it."""
 
     def __init__(self, client):
-        self.wired = Wired(client, self.app)
+        self.wired = SocketlessServer(client, self.app)
         self.link = self.wired.link()
         self.link.pipe.unread = 10  # so that a closing connection is not closed yet
         self.told = asyncio.Queue()

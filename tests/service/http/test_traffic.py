@@ -11,7 +11,7 @@ from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.testing import settle
-from tests.service.wire import BODY_TIME, HEAD_TIME, Wired, request
+from tests.service.wire import BODY_TIME, HEAD_TIME, SocketlessServer, request
 
 pytestmark = pytest.mark.asyncio
 
@@ -41,7 +41,7 @@ def wired(make_client):
     """Makes a service behind connections that share its counts, as `Server` does."""
 
     def make(**settings):
-        both = Wired(make_client(**settings))
+        both = SocketlessServer(make_client(**settings))
         limits = Deadlines(head=HEAD_TIME, body=BODY_TIME)
         context = ServerContext(
             both.client.app,

@@ -14,7 +14,7 @@ from tests.kafka import protocol
 from tests.kafka.made_batches import Read, records_in
 
 
-class Desk:
+class SocketlessBroker:
     """Asks a node, as one client that waits for each answer."""
 
     def __init__(self, clock, *, brokers: int = 1, id: int = 0, epoch: int = 0, **settings: Any) -> None:  # noqa: A002

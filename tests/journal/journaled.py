@@ -19,7 +19,7 @@ from purgatory_async.timing import TimerQueue
 PATIENCE_S = 60
 
 
-class Desk:
+class JournaledPurgatory:
     """Everything that a test of the journal needs, on a `ManualClock`.
 
     Args:
@@ -30,7 +30,7 @@ class Desk:
         **settings: Of the journal.
     """
 
-    opened: ClassVar[list["Desk"]] = []
+    opened: ClassVar[list["JournaledPurgatory"]] = []
 
     def __init__(
         self,

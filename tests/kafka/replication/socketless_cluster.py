@@ -6,7 +6,7 @@ from typing import Any
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.replication.recovery import take_back
 from purgatory_async.kafka.replication.replica import Replica
-from tests.kafka.desk import Desk
+from tests.kafka.socketless import SocketlessBroker
 
 BROKERS = range(3)
 
@@ -14,7 +14,7 @@ BROKERS = range(3)
 class Carrier:
     """In place of a connection to a broker; the leader holds no fetch unless it ``waits``."""
 
-    def __init__(self, leader: Desk, *, waits: bool) -> None:
+    def __init__(self, leader: SocketlessBroker, *, waits: bool) -> None:
         self._leader = leader
         self._waits = waits
         self._hung_up = False
@@ -35,20 +35,20 @@ class Carrier:
         self._asking.cancel()
 
 
-class Desks:
+class SocketlessCluster:
     """The brokers of one cluster, each within reach of all."""
 
     def __init__(self, clock, **settings: Any) -> None:
         self._clock = clock
         self._settings = {"replication": 3, **settings}
         self._starts = 0
-        self.desks: dict[int, Desk] = {}
+        self.cluster: dict[int, SocketlessBroker] = {}
         self.replicas: dict[tuple[int, int], Replica] = {}
         for number in BROKERS:
             self.start(number)
 
-    def __getitem__(self, number: int) -> Desk:
-        return self.desks[number]
+    def __getitem__(self, number: int) -> SocketlessBroker:
+        return self.cluster[number]
 
     async def restart(self, number: int, *reached: int) -> None:
         """Start a broker without its memory; it takes back what these have."""
@@ -59,13 +59,15 @@ class Desks:
     def start(self, number: int) -> None:
         """Start a broker without its memory, which reaches no other before it serves."""
         self._starts += 1
-        if number in self.desks:
-            self.desks[number].node.close()
-        desk = Desk(self._clock, brokers=len(BROKERS), id=number, epoch=self._starts, **self._settings)
-        self.desks[number] = desk
+        if number in self.cluster:
+            self.cluster[number].node.close()
+        broker = SocketlessBroker(
+            self._clock, brokers=len(BROKERS), id=number, epoch=self._starts, **self._settings
+        )
+        self.cluster[number] = broker
         for other in BROKERS:
-            replica = self.replicas[number, other] = Replica(desk.node, other)
-            desk.node.topics.on_added.append(replica.ask_anew)
+            replica = self.replicas[number, other] = Replica(broker.node, other)
+            broker.node.topics.on_added.append(replica.ask_anew)
 
     async def fetch(self, follower: int, leader: int, *, waits: bool = False) -> None:
         """Carry one fetch and its answer."""
@@ -84,5 +86,5 @@ class Desks:
         return self[number].node.topics.partition(topic, index)
 
     def close(self) -> None:
-        for desk in self.desks.values():
-            desk.node.close()
+        for broker in self.cluster.values():
+            broker.node.close()

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tests.core.model.script import RealSide, ReferenceSide
 
 
-class Twins:
+class Lockstep:
     """A pair that must not diverge.
 
     Args:

@@ -29,6 +29,7 @@ FOLDERS = (
     "purgatory_async/patterns",
     "purgatory_async/pipeline",
     "purgatory_async/service",
+    "tests",
 )
 TABLES = "purgatory_async/pipeline/TABLES.md"
 PAGES = {"README.md": README} | {

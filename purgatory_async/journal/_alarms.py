@@ -127,7 +127,7 @@ class Alarms:
         self._measure()
 
     def explained(self, sentence: str, buffered: int) -> str:
-        """Add to a sentence about a failing disk how much room is left, and what comes of it."""
+        """Add to a sentence about a failing disk how much space is left, and what happens next."""
         self._measure()
         return f"{sentence}; {self._figures(buffered)}; {self._full}"
 

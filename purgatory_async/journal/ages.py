@@ -60,7 +60,7 @@ class Ages:
         self._newest[segment.name] = None if record is None else record.wall_ns
 
     def learn(self, segments: Sequence[Segment]) -> bool:
-        """Learn the newest records of some segments, forget others; returns False while a process reads them.
+        """Read the newest records of some segments, forget others; returns False while a process reads them.
 
         Raises:
             OSError: No process can be made.

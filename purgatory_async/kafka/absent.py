@@ -12,7 +12,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Absence(Enum):
-    """One such thing, and what to do without it."""
+    """A feature that the broker lacks, and what to do without it."""
 
     TRANSACTIONS = "transactions", "leave transactional.id unset"
     NEW_GROUPS = "groups of KIP-848", "set group.protocol=classic"

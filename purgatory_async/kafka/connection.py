@@ -173,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
     def _serve(self, frame: Frame) -> None:
-        """Answer a request, or hold it; close the connection if it is none."""
+        """Answer a request, or hold it; close the connection if it is not a request."""
         try:
             header = wire.read_header(frame)
         except MalformedRequestError as error:

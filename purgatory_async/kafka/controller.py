@@ -71,7 +71,7 @@ class Controller:
         self._cluster.publish(topic)
 
     def configure(self, configs: Mapping[Topic, Overrides]) -> None:
-        """Replace what `alterable` topics are given themselves, and publish all at once."""
+        """Replace the own configs of `alterable` topics, and publish all at once."""
         for topic, overrides in configs.items():
             self._topics.configure(topic, overrides)
         self._cluster.publish(*configs)

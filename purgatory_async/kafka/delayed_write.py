@@ -12,7 +12,7 @@ __all__ = ["DelayedWrite", "DeleteStatus", "PartitionStatus"]
 
 
 class _Status(ABC):
-    """What a write has come to in one partition.
+    """The progress of a write in one partition.
 
     Attributes:
         partition: Where.
@@ -52,7 +52,7 @@ class _Status(ABC):
 
 
 class PartitionStatus(_Status):
-    """What a produce has come to in one partition: ``required_offset`` is the high watermark to reach.
+    """The progress of a produce in one partition: ``required_offset`` is the high watermark to reach.
 
     Attributes:
         base_offset: The offset of the first record.
@@ -76,7 +76,7 @@ class PartitionStatus(_Status):
 
 
 class DeleteStatus(_Status):
-    """What deleting has come to in one partition: ``required_offset`` is the low watermark to reach."""
+    """The progress of deleting in one partition: ``required_offset`` is the low watermark to reach."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Find records by what they say: by a timestamp, in milliseconds, or those that a topic does not take.
+"""Finds records by their content: by timestamp, in milliseconds, or those that a topic refuses.
 
 The headers of batches do not show enough, and not every client writes the greatest timestamp into them. So a search
 by time opens batches, which may be compressed; each one that it passes over only once. Nothing else opens a batch.

@@ -11,7 +11,7 @@ from purgatory_async import Timer, TimerHandle
 
 __all__ = ["STALL_S", "Inbox", "Receiver"]
 
-STALL_S: Final = 5.0  # how long the one that goes beyond the bound may send nothing while others wait
+STALL_S: Final = 5.0  # how long the receiver that exceeds the bound may send nothing while others wait
 
 
 class Receiver(Protocol):
@@ -74,7 +74,7 @@ class Inbox:
             self._wake()
 
     def leave(self, receiver: Receiver) -> None:
-        """Note that a receiver has its request whole, or is gone. O(1) if it did not wait."""
+        """Note that a receiver has its whole request, or is gone. O(1) if it did not wait."""
         self._waiting.pop(receiver, None)
         if self._favoured is receiver:
             self._favoured = None

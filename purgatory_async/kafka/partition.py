@@ -140,7 +140,7 @@ class Partition:
             self.leader_epoch = self.log.last_epoch
 
     def lead_again(self, epoch: int) -> None:
-        """Lead, in a greater epoch, with what was appended as copies: all of it counts as replicated.
+        """Lead in a greater epoch; all that was appended as copies counts as replicated.
 
         No follower is in sync until it has come to the end.
         """
@@ -241,16 +241,16 @@ class Partition:
         return target
 
     def delete(self) -> None:
-        """Free its memory; what waits for it must be checked."""
+        """Free its memory; its waiting requests must be checked."""
         self.deleted = True
         self.log.reset(self.log.end)
 
     def pause(self) -> None:
-        """Let the high watermark stand still, as if a replica in sync had stopped."""
+        """Stop the high watermark, as if a replica in sync had stopped."""
         self.paused = True
 
     def resume(self) -> None:
-        """Let the high watermark move again; what waits for it must be checked."""
+        """Let the high watermark move again; requests that wait for it must be checked."""
         self.paused = False
         self._advance()
 

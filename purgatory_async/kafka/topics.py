@@ -226,7 +226,7 @@ class Topics:
                 call(topic)
 
     def configure(self, topic: Topic, configs: Overrides) -> None:
-        """Replace what a topic is given itself; it holds from the next append on. O(partitions)."""
+        """Replace a topic's own configs; they apply from the next append on. O(partitions)."""
         topic.configs = configs
         rules = self._rules(topic)
         for partition in topic.partitions:

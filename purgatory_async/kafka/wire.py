@@ -36,7 +36,7 @@ _NO_TAGS: Final = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before every request.
+    """The header of every request.
 
     Attributes:
         api_key: Which api.

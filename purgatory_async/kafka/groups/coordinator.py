@@ -1,4 +1,4 @@
-"""The group coordinator: consumer groups by id, and what may be asked of them from outside their members."""
+"""The group coordinator: consumer groups by id, and requests about them that are not a member's."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -15,7 +15,7 @@ from purgatory_async.kafka.groups.subscriptions import CONSUMER_PROTOCOL, subscr
 __all__ = ["Coordinator"]
 
 SWEEP_S: Final = 600.0
-"""Seconds between two looks for groups that nothing would be lost with, as Kafka's check of its offsets' retention."""
+"""Seconds between two searches for groups without members and offsets, like Kafka's check of its offsets' retention."""
 
 
 class Coordinator:
@@ -253,7 +253,7 @@ class Coordinator:
         group.close()
 
     def _sweep(self) -> None:
-        """Remove groups that stand empty, so that ids used once do not add up. O(groups)."""
+        """Remove empty groups, so that ids used once do not add up. O(groups)."""
         for group in list(self._groups.values()):
             self._remove_unused(group)
         self._sweeper = self._rebalance.timer.call_later(SWEEP_S, self._sweep) if self._groups else None

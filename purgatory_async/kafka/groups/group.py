@@ -1,4 +1,4 @@
-"""A consumer group: what its members ask of it, and what they are refused.
+"""A consumer group: the requests of its members, and why some are refused.
 
     join ──> all known members have joined ──> the leader syncs ──> heartbeats ──> ... a change: join again
              DelayedJoin                       DelayedSync          Session
@@ -49,7 +49,7 @@ class Group(Membership):
 
     @property
     def unused(self) -> bool:
-        """Whether nothing would be lost with the group: no members, ids given out, or offsets."""
+        """Whether the group can be removed without a loss: it has no members, ids given out, or offsets."""
         return not (self.members or self.members.pending or self.offsets)
 
     # Joining.

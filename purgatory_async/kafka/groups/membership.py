@@ -20,7 +20,7 @@ from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
 __all__ = ["SETTLED", "Membership"]
 
 SETTLED: Final = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-"""The states in which a generation stands."""
+"""The states in which the members of a generation are fixed."""
 
 
 class Membership:

@@ -92,7 +92,7 @@ def _check_stays(wanted: Sequence[int] | None, replicas: Sequence[int]) -> None:
 
 
 def _list_reassignments(node: Node, request: Any, client: Client) -> Answer:  # noqa: ARG001 - as every handler
-    """Tell that nothing moves."""
+    """Answer that nothing moves."""
     return {"error_code": ErrorCode.none, "topics": ()}
 
 

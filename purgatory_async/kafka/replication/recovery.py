@@ -64,7 +64,7 @@ async def recover(node: Node) -> None:
 
 
 async def take_back(node: Node, others: Mapping[int, Other]) -> None:
-    """Take back what these brokers have; one that is lost meanwhile is left out. O(bytes)."""
+    """Take back what these brokers have; a broker that is lost meanwhile is left out. O(bytes)."""
     others = dict(others)
     await _learn_topics(node, others)
     await _take_topics(node, others)
@@ -136,7 +136,7 @@ async def _take_topics(node: Node, others: dict[int, Other]) -> None:
 
 
 async def _take_configs(node: Node, others: dict[int, Other]) -> None:
-    """Take what each topic is given itself from the first broker that says so. O(topics)."""
+    """Take each topic's own configs from the first broker that has them. O(topics)."""
     left = [topic for topic in node.topics if not topic.internal]
     for broker in tuple(others):
         try:

@@ -12,9 +12,8 @@ from purgatory_async.durable.fold.results import Put
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
-from purgatory_async.service.api.request import Request, decoded, pointed
+from purgatory_async.service.api.request import Request, decoded, decoded_each
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.messages import Fault
 from purgatory_async.service.contract.queue_messages import (
     MAX_BATCH,
     Delivered,
@@ -26,8 +25,6 @@ from purgatory_async.service.contract.queue_messages import (
 )
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
-
-MAX_FAULTS: Final = 16
 
 
 class _Body(Struct, forbid_unknown_fields=True):
@@ -96,25 +93,9 @@ def _entry_of(queue: str, body: _Body) -> PutItem | PutItems:
     if given:
         beside = " and ".join(given)
         raise problems.invalid("/items", f"must be given alone, each with its delay, got {beside} beside it")
-    return PutItems(queue=queue, items=_checked(body.items))
+    return PutItems(queue=queue, items=decoded_each("items", body.items, _item_of, "delay"))
 
 
-def _checked(texts: list[Raw]) -> tuple[NewItem, ...]:
-    """Decode the items of a batch, or raise ``invalid`` with the first faults of all of them."""
-    items, faults = list[NewItem](), list[Fault]()
-    for number, text in enumerate(texts):
-        place = f"/items/{number}"
-        try:
-            body = _ITEM.decode(text)
-            items.append(NewItem(compact(body.item), delay_us(body.delay)))
-        except msgspec.ValidationError as error:
-            pointer, detail = pointed(str(error))
-            faults.append(Fault(place + pointer, detail))
-        except problems.Problem as problem:
-            faults.append(Fault(place + "/delay", problem.document.detail))
-        if len(faults) == MAX_FAULTS:
-            break
-    if faults:
-        first, *more = faults
-        raise problems.invalid(first.pointer, first.detail, *more)
-    return tuple(items)
+def _item_of(text: Raw) -> NewItem:
+    body = _ITEM.decode(text)
+    return NewItem(compact(body.item), delay_us(body.delay))

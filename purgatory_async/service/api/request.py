@@ -5,11 +5,12 @@ After the body, `receive` only reports that the client left.
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Raw
 
 from purgatory_async.service.access.admission import Admission
 from purgatory_async.service.access.grants import UNBOUND, Grant
@@ -18,6 +19,7 @@ from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Repeatable, digest_of
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import by_name
+from purgatory_async.service.contract.messages import Fault
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.http.answer import JSON
@@ -25,6 +27,7 @@ from purgatory_async.web.asgi import Receive, Scope
 from purgatory_async.web.race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 
+MAX_FAULTS: Final = 16
 MAX_HEADER: Final = 255
 REPEATABLE: Final = "Idempotency-Key"
 
@@ -262,6 +265,36 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
         return decoder.decode(text)
     except msgspec.ValidationError as error:
         raise problems.invalid(*pointed(str(error))) from None
+
+
+def decoded_each(member: str, texts: Iterable[Raw], read: Callable[[Raw], M], checked: str) -> tuple[M, ...]:
+    """Decode the elements of a list one by one.
+
+    Args:
+        member: The name of the list in the body.
+        texts: Its elements.
+        read: Decodes one of them, and checks it.
+        checked: The name of the member that it checks, raising a `Problem`.
+
+    Raises:
+        Problem: ``invalid``, with the first 16 faults of all of them.
+    """
+    found, faults = list[M](), list[Fault]()
+    for number, text in enumerate(texts):
+        place = f"/{member}/{number}"
+        try:
+            found.append(read(text))
+        except msgspec.ValidationError as error:
+            pointer, detail = pointed(str(error))
+            faults.append(Fault(place + pointer, detail))
+        except problems.Problem as problem:
+            faults.append(Fault(f"{place}/{checked}", problem.document.detail))
+        if len(faults) == MAX_FAULTS:
+            break
+    if faults:
+        first, *more = faults
+        raise problems.invalid(first.pointer, first.detail, *more)
+    return tuple(found)
 
 
 def pointed(text: str) -> tuple[str, str]:

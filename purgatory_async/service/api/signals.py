@@ -9,14 +9,12 @@ from purgatory_async.durable.documents import KeyedSignal, SignalBody, kept
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
 from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.long_lists import check_list
-from purgatory_async.service.api.request import Request, decoded, pointed
-from purgatory_async.service.contract.messages import MAX_SIGNALS, Fault, KeyView, Signalled, SignalledBatch
+from purgatory_async.service.api.request import Request, decoded, decoded_each
+from purgatory_async.service.contract.messages import MAX_SIGNALS, KeyView, Signalled, SignalledBatch
 from purgatory_async.service.contract.names import checked_key
-from purgatory_async.service.contract.problems import Problem, invalid
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
 
-MAX_FAULTS: Final = 16
 MAX_INDEX: Final = 2**63 - 1
 
 
@@ -60,7 +58,7 @@ async def signal_keys(service: HttpService, request: Request) -> Answer:
     request.query()
     text = await request.body()
     check_list(text, "signals", MAX_SIGNALS)
-    signals = _checked(decoded(text, _BATCH).signals)
+    signals = decoded_each("signals", decoded(text, _BATCH).signals, _signal_of, "key")
     request.use(*(signal.key for signal in signals))
     once = await request.repeatable(text)
     entry = SignalKeys(signals=signals, idem=once.key, digest=once.digest, owner=request.grant.owner)
@@ -70,28 +68,11 @@ async def signal_keys(service: HttpService, request: Request) -> Answer:
     return answer(200, SignalledBatch(result.index, completed), *headers, *replayed(result))
 
 
-def _checked(texts: list[Raw]) -> tuple[KeyedSignal, ...]:
-    """Decode the signals of a batch, or raise ``invalid`` with the first faults of all of them."""
-    signals, faults = list[KeyedSignal](), list[Fault]()
-    for number, text in enumerate(texts):
-        place = f"/signals/{number}"
-        try:
-            signal = _KEYED.decode(text)
-            checked_key(signal.key)
-        except msgspec.ValidationError as error:
-            pointer, detail = pointed(str(error))
-            faults.append(Fault(place + pointer, detail))
-        except Problem as problem:
-            faults.append(Fault(f"{place}/key", problem.document.detail))
-        else:
-            signal.value = kept(signal.value)
-            signals.append(signal)
-        if len(faults) == MAX_FAULTS:
-            break
-    if faults:
-        first, *more = faults
-        raise invalid(first.pointer, first.detail, *more)
-    return tuple(signals)
+def _signal_of(text: Raw) -> KeyedSignal:
+    signal = _KEYED.decode(text)
+    checked_key(signal.key)
+    signal.value = kept(signal.value)
+    return signal
 
 
 async def read_key(service: HttpService, request: Request) -> Answer:

@@ -12,7 +12,7 @@ it, and also if some of them begin at a checkpoint.
 | `log_clock` | the clock of its timer, which stands at log time |
 | `shared` | the step and the limits, which all parts read |
 | `operations`, `kept_signals`, `queues`, `replays`, `writers` | the parts of the state |
-| `signal_rules`, `queue_rules` | what entries do to them |
+| `operation_rules`, `signal_rules`, `queue_rules` | what entries do to them |
 | `records`, `checkpoint` | the state as lines of JSON, and its digest |
 
 What belongs to a connection stays outside: held requests, one-shot waits and streams are fed by the effects.

@@ -28,26 +28,22 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
 
 from purgatory_async import Timer
 from purgatory_async.cluster.repetitions import FORGOTTEN_AFTER_US, Verdict
 from purgatory_async.durable.fold import entries as kinds
-from purgatory_async.durable.fold.kept_bytes import size_of_operation
 from purgatory_async.durable.fold.kept_signals import KeptSignals
 from purgatory_async.durable.fold.log_clock import NEVER, LogClock
+from purgatory_async.durable.fold.operation_rules import OperationRules
 from purgatory_async.durable.fold.operations import Operations
 from purgatory_async.durable.fold.queue_rules import QueueRules
 from purgatory_async.durable.fold.queues import Queues
-from purgatory_async.durable.fold.replays import Repeatable, Replays
+from purgatory_async.durable.fold.replays import Replays
 from purgatory_async.durable.fold.results import (
     APPLIED,
-    OVERLOADED,
     Dropped,
-    Ended,
     Refused,
     Result,
-    Submitted,
 )
 from purgatory_async.durable.fold.shared import Effect, Shared, Work, whole_ms
 from purgatory_async.durable.fold.signal_rules import SignalRules
@@ -129,20 +125,20 @@ class Fold:
         )
         self._lately: Final[deque[bytes]] = deque(maxlen=REMEMBERED)
         self._digested = 0  # the position of the last of them; a step that has not ended has none
+        by_operation = OperationRules(self.operations, self.replays, self.shared)
         self._rules: Final[dict[type[kinds.Entry], Callable[[Any], Result | Work[Result]]]] = {
-            kinds.SubmitOperation: self._submit,
-            kinds.EndOperation: self._end,
             kinds.Tick: _nothing_more,
             kinds.Alive: self._alive,
             kinds.SetLimits: self._set_limits,
             kinds.SetLevel: self._set_level,
-            **QueueRules(self.queues, self.replays, self.shared, self._replayed).by_kind,
+            **by_operation.by_kind,
+            **QueueRules(self.queues, self.replays, self.shared, by_operation.replayed).by_kind,
             **SignalRules(
                 self.signals,
                 self.operations,
                 self.replays,
                 self.shared,
-                replayed=self._replayed,
+                replayed=by_operation.replayed,
                 observer=observer,
             ).by_kind,
         }
@@ -312,58 +308,6 @@ class Fold:
     def _drop(self, verdict: Any) -> Dropped:
         self.shared.totals.dropped += 1
         return Dropped(verdict.value)
-
-    def _submit(self, entry: kinds.SubmitOperation) -> Result:
-        operations = self.operations
-        if isinstance(entry.idem, str):
-            key = (entry.owner, entry.idem)
-            known = operations.by_idem.get(key)
-            if known is not None or key in self.replays:
-                if known is None or operations.idem_of[known.id][1] != entry.digest:
-                    return Refused("idempotency-mismatch")
-                return Submitted(known.id, known.state, replayed=True)
-        refused = self._refused_submission(entry)
-        if refused is not None:
-            return refused
-        operation = operations.submit(entry)
-        if entry.timeout_us == 0:
-            self._clock.advance_to(self._clock.now_us)
-        return Submitted(operation.id, operation.state)
-
-    def _refused_submission(self, entry: kinds.SubmitOperation) -> Refused | None:
-        operations = self.operations
-        if entry.id in operations.by_id:
-            return Refused("duplicate-id")
-        if operations.purgatory.pending >= self.shared.limits.max_pending:
-            return OVERLOADED
-        if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
-            return Refused("limited")
-        if self.shared.fits_any(entry):
-            return None
-        size = size_of_operation(entry)
-        return self.shared.refusal(entry, size, size)
-
-    def _replayed(self, entry: Repeatable) -> Result | None:
-        if not isinstance(entry.idem, str):
-            return None
-        key = (entry.owner, entry.idem)
-        known = self.replays.get(key)
-        if known is None:
-            return Refused("idempotency-mismatch") if key in self.operations.by_idem else None
-        if known.digest != entry.digest:
-            return Refused("idempotency-mismatch")
-        return msgspec.structs.replace(known.answer, replayed=True)
-
-    def _end(self, entry: kinds.EndOperation) -> Result:
-        operation = self.operations.by_id.get(entry.id)
-        if operation is not None and entry.owner not in {None, operation.owner}:
-            return Refused("unknown-operation")
-        if operation is None:
-            return Refused("forgotten" if entry.id in self.operations.forgotten else "unknown-operation")
-        if operation.outcome is not None:
-            return Refused("already-ended")
-        self.operations.end(operation, entry.how, entry.result)
-        return Ended(entry.how)
 
     def _alive(self, entry: kinds.Alive) -> Result:
         if entry.writer is not None and entry.number == 1:

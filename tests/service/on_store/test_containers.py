@@ -51,7 +51,7 @@ BOUNDS = {
         api.endpoint:Endpoint.answers api.endpoint:Routes._by_length http.traffic:Traffic._lines
         http.traffic:Traffic._refused http.traffic:_Line.statuses durable.fold.fold:Fold._lately
         durable.fold.fold:Fold._rules durable.fold.log_clock:LogClock._wakeups
-        durable.fold.queue_rules:QueueRules.by_kind
+        durable.fold.operation_rules:OperationRules.by_kind durable.fold.queue_rules:QueueRules.by_kind
         durable.fold.signal_rules:SignalRules.by_kind durable.fold.shared:Totals.ended durable.tasks:Tasks._running
         stats.recent:Recent._row stats.recent:Recent._rows stats.recent:Window._slots stats.recent:_Slot.counts
         stats.survey:Survey._narrower

@@ -275,7 +275,7 @@ class OnLog(Generic[A]):
         """Return what the heartbeat needs to know."""
         if self._progress.loading or self._steps.busy:
             return None
-        has_takers = self._writer.name in self.fold.queues.takers_of
+        has_takers = self._writer.name in self.fold.queues.takers.by_writer
         # Not with a change, which would be appended again with it after its caller has left.
         asks = self.contact.refusing and self._writer.idle
         return self.fold, has_takers or asks

@@ -11,7 +11,7 @@ it, and also if some of them begin at a checkpoint.
 | `results` | what comes out |
 | `log_clock` | the clock of its timer, which stands at log time |
 | `shared` | the step and the limits, which all parts read |
-| `operations`, `kept_signals`, `queues`, `replays`, `writers` | the parts of the state |
+| `operations`, `kept_signals`, `queues`, `leases`, `replays`, `writers` | the parts of the state |
 | `operation_rules`, `signal_rules`, `queue_rules` | what entries do to them |
 | `records`, `checkpoint` | the state as lines of JSON, and its digest |
 

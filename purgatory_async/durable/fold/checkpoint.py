@@ -156,5 +156,5 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             owner=lease.owner,
             by=item.owner,
         )
-    for gone in queues.ended_leases:
+    for gone in queues.leases.ended:
         yield lines.EndedLeaseLine(*gone)

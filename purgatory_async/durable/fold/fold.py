@@ -107,7 +107,7 @@ class Fold:
         self.operations: Final = Operations(self.shared, self.signals, observer)
         self.queues: Final = Queues(self.shared)
         self.replays: Final = Replays(self.shared)
-        self.writers: Final = Writers(self.shared, self.queues.silent)
+        self.writers: Final = Writers(self.shared, self.queues.takers.silent)
         self.terms: Final = Terms()
         self.level = FIRST_LEVEL
         self.position = 0
@@ -119,7 +119,7 @@ class Fold:
         self._forgetting: Final = (
             self.operations.forget,
             self.signals.forget,
-            self.queues.ended_leases.forget,
+            self.queues.leases.ended.forget,
             self.replays.forget,
             self.writers.forget,
         )
@@ -204,7 +204,7 @@ class Fold:
         result = self._rules[type(entry)](entry) if verdict is Verdict.NEW else self._drop(verdict)
         if not isinstance(result, Result):
             result = yield from result
-        if writer is not None and writer in self.queues.takers_of:
+        if writer is not None and writer in self.queues.takers.by_writer:
             self.writers.listen(writer)
         if (
             clock.next_ns <= clock.now_ns
@@ -238,8 +238,8 @@ class Fold:
         """Release the timer and the purgatories; the state is lost. Idempotent."""
         for purgatory in (
             self.operations.purgatory,
-            self.queues.line,
-            self.queues.leasing,
+            self.queues.takers.purgatory,
+            self.queues.leases.purgatory,
             self.queues.delays,
         ):
             purgatory.close()
@@ -272,7 +272,7 @@ class Fold:
         Ids of what has ended are worth least, if they suffice: then one of them goes rather than an operation. Answers
         of Idempotency-Keys are worth most, up to their share.
         """
-        forgotten, ended, replays = self.operations.forgotten, self.queues.ended_leases, self.replays
+        forgotten, ended, replays = self.operations.forgotten, self.queues.leases.ended, self.replays
         return (
             (replays.size > share and replays.make_room())
             or (forgotten.size + ended.size >= over and (forgotten.make_room() or ended.make_room()))

@@ -6,10 +6,14 @@ A taker waits on its queue until an item comes or its wait ends. A lease lasts u
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, Protocol, final
 
-from purgatory_async import DelayedOperation
+from msgspec import UnsetType
+
+from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.durable.fold.entries import WantItem
-from purgatory_async.durable.fold.items import Hidden, Item
-from purgatory_async.durable.fold.shared import Effect
+from purgatory_async.durable.fold.items import Hidden, Item, Queue
+from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES, text_of_id
+from purgatory_async.durable.fold.remembered import Remembered
+from purgatory_async.durable.fold.shared import Effect, Shared
 
 MAX_TAKEN: Final = 100
 """The most items that one taker gets."""
@@ -18,18 +22,26 @@ MAX_TAKEN: Final = 100
 class Keeper(Protocol):
     """Keeps the items, as `queues.Queues`."""
 
+    @property
+    def takers(self) -> "Line":
+        """Those that wait for items."""
+        ...
+
+    @property
+    def leases(self) -> "Leases":
+        """The items that were taken."""
+        ...
+
+    def queue(self, name: str) -> Queue:
+        """Return a queue, which may be new."""
+        ...
+
+    def forget_idle(self, queue: Queue) -> None:
+        """Forget a queue if there is nothing to know of it."""
+
     def pick(self, order: WantItem) -> list[Item]:
         """Take out the oldest items of a queue, as many as a taker may have."""
         ...
-
-    def lease(self, taker: "Taker", items: Sequence[Item]) -> None:
-        """Begin the leases of a taker."""
-
-    def leave(self, taker: "Taker") -> None:
-        """Forget a taker that is no longer in line."""
-
-    def waited(self, taker: "Taker") -> None:
-        """Say that a taker's wait has ended."""
 
     def ended(self, lease: "Lease", *, back: bool) -> None:
         """End a lease."""
@@ -73,12 +85,12 @@ class Taker(DelayedOperation[list[Item]]):
     def on_complete(self) -> None:
         """Begin the leases of the items."""
         if self.result is not None:
-            self._keeper.lease(self, self.result)
-        self._keeper.leave(self)
+            self._keeper.leases.begin(self, self.result)
+        self._keeper.takers.leave(self)
 
     def on_expiration(self) -> None:
         """Say that the wait has ended."""
-        self._keeper.waited(self)
+        self._keeper.takers.waited(self)
 
 
 @final
@@ -179,6 +191,167 @@ class TakerLeft(Effect, frozen=True, eq=False):
     def fact(self) -> tuple[str | int, ...]:
         """The taker and why."""
         return (self.lease_id, self.why)
+
+
+class Line(dict[str, Taker]):
+    """The takers in line, by the id that their lease will have.
+
+    Args:
+        shared: The step.
+        keeper: Has the queues.
+
+    Attributes:
+        by_writer: The same by writer, in the order in which they came.
+        purgatory: In which they wait, each on its queue.
+    """
+
+    def __init__(self, shared: Shared, keeper: Keeper) -> None:
+        super().__init__()
+        self.by_writer: Final[dict[str, dict[str, Taker]]] = {}
+        self.purgatory: Final = Purgatory("takers", timer=shared.timer)
+        self._shared: Final = shared
+        self._keeper: Final = keeper
+
+    def want(self, order: WantItem) -> None:
+        """Lease the oldest items, or stand in line. O(items log items of the queue)."""
+        shared, asked_us = self._shared, order.lease_us
+        until_us = shared.clock.now_us + order.wait_us
+        lease_us = self._keeper.queue(order.queue).lease_us if isinstance(asked_us, UnsetType) else asked_us
+        timeout = shared.seconds_until(until_us)
+        self.stand(
+            Taker(self._keeper, order, lease_us, position=shared.position, until_us=until_us, timeout=timeout)
+        )
+
+    def stand(self, taker: Taker) -> None:
+        """Put a taker at the end of its line, or give it items."""
+        order = taker.order
+        self._keeper.queue(order.queue).takers += 1
+        self[order.lease_id] = taker
+        if order.writer is not None:
+            self.by_writer.setdefault(order.writer, {})[order.lease_id] = taker
+        self.purgatory.try_complete_else_watch(taker, (order.queue,))
+
+    def serve(self, name: str) -> bool:
+        """Let the oldest taker of a queue have its items; return whether there was one."""
+        return self.purgatory.check_and_complete(name, limit=1) > 0
+
+    def silent(self, writer: str) -> None:
+        """Remove all takers of a writer from their lines, the oldest first. O(takers)."""
+        for taker in list(self.by_writer.get(writer, {}).values()):
+            taker.cancel()
+            self.leave(taker)
+            self._shared.effects.append(TakerLeft(taker.order.lease_id, "silent"))
+
+    def leave(self, taker: Taker) -> None:
+        """Forget a taker that is no longer in line."""
+        lease_id, writer = taker.order.lease_id, taker.order.writer
+        del self[lease_id]
+        queue = self._keeper.queue(taker.order.queue)
+        queue.takers -= 1
+        self._keeper.forget_idle(queue)
+        if writer is not None:
+            takers = self.by_writer[writer]
+            del takers[lease_id]
+            if not takers:
+                del self.by_writer[writer]
+
+    def waited(self, taker: Taker) -> None:
+        """Say that a taker's wait has ended."""
+        self._shared.effects.append(TakerLeft(taker.order.lease_id, "waited"))
+
+
+class Leases(dict[str, Lease]):
+    """The leases by id, in the order in which they began or were extended.
+
+    Args:
+        shared: The step and the limits.
+        keeper: Has the queues.
+
+    Attributes:
+        ended: The ids of those that have ended, with their owners.
+        purgatory: In which they run out.
+    """
+
+    def __init__(self, shared: Shared, keeper: Keeper) -> None:
+        super().__init__()
+        self.ended: Final[Remembered[str, str | None]] = Remembered(shared, text_of_id)
+        self.purgatory: Final = Purgatory("leases", timer=shared.timer)
+        self._shared: Final = shared
+        self._keeper: Final = keeper
+
+    def of(self, taker: str) -> Iterator[Lease]:
+        """Iterate over the leases of a taker. O(most items of one)."""
+        for lease_id in lease_ids(taker):
+            lease = self.get(lease_id)
+            if lease is not None and lease.taker == taker:
+                yield lease
+
+    def begin(self, taker: Taker, items: Sequence[Item]) -> None:
+        """Begin the leases of a taker."""
+        shared, order = self._shared, taker.order
+        lease_us = min(taker.lease_us, shared.limits.max_lease_us)
+        until_us = shared.clock.now_us + lease_us
+        for lease_id, item in zip(lease_ids(order.lease_id), items, strict=False):
+            lease = Lease(
+                self._keeper,
+                lease_id,
+                order.lease_id,
+                order.queue,
+                item,
+                lease_us=lease_us,
+                position=shared.position,
+                until_us=until_us,
+                timeout=shared.seconds_until(until_us),
+                owner=order.owner,
+            )
+            shared.totals.leases += 1
+            shared.effects.append(ItemLeased(lease))
+            self.add(lease)
+
+    def add(self, lease: Lease) -> None:
+        """Register a lease and start its deadline."""
+        queue = self._keeper.queue(lease.queue)
+        queue.leased += 1
+        queue.weigh(lease.item.size, lease.item.owner)
+        queue.weigh(PIECE_BYTES, lease.owner)
+        self[lease.id] = lease
+        self.purgatory.try_complete_else_watch(lease, (lease.queue,))
+
+    def extend(self, lease: Lease, lease_us: int) -> int:
+        """Let a lease count again from now on; return how long. O(1)."""
+        shared = self._shared
+        lease.cancel()
+        self._drop(lease)
+        left_us = min(lease_us, shared.limits.max_lease_us)
+        until_us = shared.clock.now_us + left_us
+        extended = Lease(
+            self._keeper,
+            lease.id,
+            lease.taker,
+            lease.queue,
+            lease.item,
+            lease_us=lease.lease_us,
+            position=shared.position,
+            until_us=until_us,
+            timeout=shared.seconds_until(until_us),
+            owner=lease.owner,
+        )
+        shared.effects.append(LeaseExtended(extended))
+        self.add(extended)
+        return left_us
+
+    def end(self, lease: Lease) -> None:
+        """Forget a lease but for its id, which is remembered as ended. O(1)."""
+        self._drop(lease)
+        self.ended.add(lease.id, self._shared.clock.now_us, lease.owner)
+        self._keeper.forget_idle(self._keeper.queue(lease.queue))
+
+    def _drop(self, lease: Lease) -> None:
+        queue = self._keeper.queue(lease.queue)
+        queue.leased -= 1
+        queue.lift([lease.item])
+        queue.weigh(-PIECE_BYTES, lease.owner)
+        del self[lease.id]
 
 
 def lease_ids(taker: str) -> Iterator[str]:

@@ -91,7 +91,7 @@ class QueueRules:
             queue = queues.by_name.get(entry.queue)
             if queue is None or not queue.ready:
                 return Nothing()
-        queues.want(entry)
+        queues.takers.want(entry)
         lease = queues.leases.get(entry.lease_id)
         return InLine() if lease is None else Leased(lease.item.number)
 
@@ -111,11 +111,11 @@ class QueueRules:
         if lease is None or entry.owner not in {None, lease.owner}:
             return self._unknown(entry.lease_id, entry.owner)
         lease_us = lease.lease_us if isinstance(entry.lease_us, UnsetType) else entry.lease_us
-        return Extended(self._queues.extend(lease, lease_us))
+        return Extended(self._queues.leases.extend(lease, lease_us))
 
     def _unknown(self, lease_id: str, owner: str | None) -> Refused:
         queues = self._queues
-        known = lease_id in queues.ended_leases and owner in {None, queues.ended_leases.get(lease_id)}
+        known = lease_id in queues.leases.ended and owner in {None, queues.leases.ended.get(lease_id)}
         return Refused("lease-expired" if known else "unknown-lease")
 
     def _set(self, entry: kinds.SetQueue) -> Result:

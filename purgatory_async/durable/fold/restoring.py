@@ -288,7 +288,7 @@ class _Lines:
         taker = Taker(
             queues, order, line.lease_us, position=line.position, until_us=line.until_us, timeout=timeout
         )
-        self._others.append((line.position, _TAKER, queues.stand, taker))
+        self._others.append((line.position, _TAKER, queues.takers.stand, taker))
         # The writer's silence counts from its last entry, once for all its takers.
         if line.writer is not None and line.writer not in self._listening:
             self._listening.add(line.writer)
@@ -310,10 +310,10 @@ class _Lines:
             timeout=self.fold.shared.seconds_until(line.until_us),
             owner=line.owner,
         )
-        self._others.append((line.position, _LEASE, queues.add_lease, lease))
+        self._others.append((line.position, _LEASE, queues.leases.add, lease))
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
-        self.fold.queues.ended_leases.add(line.id, line.at_us, line.owner)
+        self.fold.queues.leases.ended.add(line.id, line.at_us, line.owner)
 
 
 def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int, owner: str | None) -> Item:

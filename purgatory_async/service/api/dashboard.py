@@ -54,7 +54,7 @@ def _workers(service: HttpService) -> list[WorkerView] | None:
             entries=writer.number,
             position=writer.position,
             silent=round(max(now_us - writer.at_us, 0) / SECOND, 3),
-            takers=len(fold.queues.takers_of.get(name, ())),
+            takers=len(fold.queues.takers.by_writer.get(name, ())),
         )
         for name, writer in sorted(fold.writers.known.items())
     ]

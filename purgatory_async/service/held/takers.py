@@ -137,7 +137,7 @@ class Takers:
         """Find what became of a taker, because the state was loaded again, or the wait should have ended."""
         await self._state.caught_up()
         queues = self._state.fold.queues
-        if leased := list(queues.leases_of(lease_id)):
+        if leased := list(queues.leases.of(lease_id)):
             self._leased[lease_id] = leased
         elif lease_id in queues.takers:
             await self.held_requests.until(lease_id, self._overdue, receive)

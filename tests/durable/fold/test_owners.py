@@ -93,7 +93,7 @@ def test_owners_outlive_what_they_made(log, reload):
         assert log.fold.operations.forgotten.get("op") == "ann"
     log.add(entries.Tick(), seconds=120)
     fold = log.fold
-    assert [*fold.operations.forgotten, *fold.queues.ended_leases, *fold.operations.by_idem] == []
+    assert [*fold.operations.forgotten, *fold.queues.leases.ended, *fold.operations.by_idem] == []
 
 
 @pytest.mark.parametrize("reload", [False, True])

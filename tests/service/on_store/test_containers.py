@@ -25,7 +25,7 @@ BOUNDS = {
         held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
         held.followers:_Follower.heard held.stream:Streams.running held.takers:Takers._left
         held.takers:Takers._leased http.traffic:Traffic._held durable.fold.queues:Queues.takers
-        durable.fold.queues:Queues.takers_of held.pacing:Pace._batches
+        durable.fold.leases:Line.by_writer held.pacing:Pace._batches
     """,
     "requests under way, or connections": """
         access.check:Access._present http.unsent:Unsent._senders records:Records._unrecorded

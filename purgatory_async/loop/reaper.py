@@ -62,6 +62,33 @@ class Timed(Protocol):
         """React to the closing of its timer."""
 
 
+class PastDeadlines(list[tuple[int, int, Link, Timed]]):
+    """Entries that fire in the next pass, outside the queue: a heap of (nanoseconds, number in order, place, entry).
+
+    An entry that was withdrawn or rescheduled meanwhile stays until its turn, and is passed over.
+    """
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = count()
+
+    def add(self, entry: Timed, deadline_ns: int) -> None:
+        """Add an entry. O(log entries)."""
+        place = entry._prev = Link()
+        heappush(self, (deadline_ns, next(self._numbers), place, entry))
+
+    def move_to(self, due: list[Timed], limit: int | None) -> None:
+        """Add the earliest ones to those that are due, in order."""
+        for _ in range(min(len(self), limit or len(self))):
+            _, _, place, entry = heappop(self)
+            if is_in(entry, place):
+                entry._prev = None  # type: ignore[assignment]  # handed out
+                due.append(entry)
+        due.sort(key=BY_DEADLINE)
+
+
 @also_compiled
 class Reaper:
     """Holds entries in a queue and fires them; base of `Scheduler`.
@@ -83,7 +110,6 @@ class Reaper:
         "_hurry",
         "_loop",
         "_never",
-        "_numbers",
         "_pending_ids",
         "_queue",
         "_runner",
@@ -117,11 +143,8 @@ class Reaper:
         self._runner: Runner = NOT_YET
         self._clock: Clock | None = None
         self._wakeup: Cancellable | None = None
-        self._wakeup_tick = NEVER
-        self._armed_tick = NEVER  # an earlier entry must arm a wakeup
-        # Past deadlines, outside the queue: a heap of (nanoseconds, number in order, place, entry).
-        self._soon: list[tuple[int, int, Link, Timed]] = []
-        self._numbers = count()
+        self._wakeup_tick = self._armed_tick = NEVER  # an earlier entry must arm a wakeup
+        self._soon = PastDeadlines()
         self._firing: deque[Timed] = deque()  # handed out in this pass
         self._never: set[TimerNode] = set()  # infinite delays
         self._hurried = False  # a pass will run soon, before any wakeup
@@ -167,8 +190,7 @@ class Reaper:
         """Fire an entry in the loop's next turn, without the queue; the earliest deadline first."""
         # Rounded down: entries that the queue hands out by then are due earlier.
         entry.deadline_tick = self._scale.elapsed_ticks(deadline_ns)
-        place = entry._prev = Link()
-        heappush(self._soon, (deadline_ns, next(self._numbers), place, cast("Timed", entry)))
+        self._soon.add(cast("Timed", entry), deadline_ns)
         self._pass_soon()
 
     def _start_never(self, entry: TimerNode) -> None:
@@ -290,34 +312,21 @@ class Reaper:
                 continue  # rescheduled by an earlier one
             if self._pending_ids is not None:
                 self._pending_ids.discard(id(entry))
-            if entry._expire():
-                fired = True
+            fired = entry._expire() or fired
         return fired
 
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out due entries, in order of deadline."""
         due = cast("list[Timed]", self._queue.advance(now_tick, limit))
+        # An exact pass with a limit takes what the queue has first, so past deadlines stay behind, as without a limit.
         if self._soon and not (self._exact and limit is not None and (due or self._has_due(now_tick))):
-            self._take_soon(due, limit)
+            self._soon.move_to(due, limit)
         return due
 
     def _has_due(self, now_tick: int) -> bool:
-        """Whether the queue has more that is due: in an exact pass with a limit, that comes before all past deadlines.
-
-        So those are behind what was scheduled before them, as in a pass without a limit.
-        """
+        """Whether the queue has more that is due."""
         tick = self._queue.next_tick
         return tick is not None and tick <= now_tick
-
-    def _take_soon(self, due: list[Timed], limit: int | None) -> None:
-        """Add past deadlines to those that are due, in order."""
-        soon = self._soon
-        for _ in range(min(len(soon), limit or len(soon))):
-            _, _, place, entry = heappop(soon)
-            if is_in(entry, place):
-                entry._prev = None  # type: ignore[assignment]  # handed out
-                due.append(entry)
-        due.sort(key=BY_DEADLINE)
 
     def _finish_pass(self, now_tick: int, next_tick: int | None) -> None:
         """Arm for the remaining entries, or run another pass soon if some are due."""

@@ -2,7 +2,6 @@
 # clock far from its origin, a past deadline and a refusal go to the methods taken over from the reference.
 
 from contextvars import Context
-from itertools import count
 
 from purgatory_async.clock import MonotonicClock, TickScale
 from purgatory_async.errors import check_callback, check_result
@@ -158,7 +157,7 @@ cdef inline int fill_handle(TimerHandle handle, Scheduler timer, object callback
 
 cdef class Reaper:
     cdef object __weakref__
-    cdef public object _loop, _runner, _queue, _clock, _wakeup, _hurry, _scale, _slice, _firing, _soon, _numbers
+    cdef public object _loop, _runner, _queue, _clock, _wakeup, _hurry, _scale, _slice, _firing, _soon
     cdef public set _pending_ids, _never
     cdef public bint closed, _exact, _hurried
     cdef public int64_t _tick_ns, _armed_tick, _wakeup_tick
@@ -179,8 +178,7 @@ cdef class Reaper:
         self._runner = NOT_YET
         self._wakeup_tick = self._armed_tick = LAST_TICK
         self._slice = SLICE
-        self._soon = []
-        self._numbers = count()
+        self._soon = _reference("loop.reaper", "PastDeadlines")()
         self._firing = deque()
         self._never = set()
         self.same_until_ns = -BEYOND
@@ -271,7 +269,7 @@ cdef class Reaper:
         cdef object most = None if limit < 0 else limit
         due = self._queue.advance(now_tick, most) if self.wheel is None else self.wheel.take_due(now_tick, limit)
         if self._soon and not (self._exact and limit >= 0 and (due or NO_TICK < self.next_tick() <= now_tick)):
-            self._take_soon(due, most)
+            self._soon.move_to(due, most)
         self._firing.extend(due)
         return 0
 

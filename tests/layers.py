@@ -129,6 +129,12 @@ FORBIDDEN = (
     (KAFKA_NEEDS, EVERYWHERE, ("kafka.*",), "only the broker speaks Kafka's protocol"),
     (("httpx",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
     (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
+    (
+        ("pandas",),
+        EVERYWHERE,
+        ("pipeline.distributed.shards",),
+        "Spark passes frames to one processor; all else reads Arrow",
+    ),
     (("matplotlib", "pandas", "pyspark"), ("kernels",), (), "a kernel is tested without Spark"),
 )
 # What runs outside any loop is queued per thread, each verb asks whether its caller is on the owner's thread, and a

@@ -323,6 +323,9 @@ PLANTED = (
         id="a kernel needs Spark",
     ),
     pytest.param(
+        forbidden_imports, "pipeline.jobs.report", "import pandas as pd", id="a report is made of frames"
+    ),
+    pytest.param(
         imports_that_run_up,
         "journal.segments",
         f"from {PACKAGE}.service.settings import Settings",

@@ -30,7 +30,7 @@ from typing import Any, Final
 import msgspec
 
 from purgatory_async import Timer
-from purgatory_async.cluster.repetitions import FORGOTTEN_AFTER_US, Verdict
+from purgatory_async.cluster.repetitions import FORGOTTEN_AFTER_US, NEW
 from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold.kept_signals import KeptSignals
 from purgatory_async.durable.fold.log_clock import NEVER, LogClock
@@ -195,13 +195,13 @@ class Fold:
         if at_us >= self._forget_from_us:
             yield from self._forget(at_us)
         writer = entry.writer
-        verdict = Verdict.NEW
+        verdict = NEW
         if writer is not None:
             introduces = type(entry) is kinds.Alive
             verdict = self.writers.judge(
                 writer, entry.number, introduces=introduces, position=position, at_us=clock.now_us
             )
-        result = self._rules[type(entry)](entry) if verdict is Verdict.NEW else self._drop(verdict)
+        result = self._rules[type(entry)](entry) if verdict is NEW else self._drop(verdict)
         if not isinstance(result, Result):
             result = yield from result
         if writer is not None and writer in self.queues.takers.by_writer:

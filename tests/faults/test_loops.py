@@ -10,9 +10,7 @@ import weakref
 
 import pytest
 
-from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryError, Timer
-from purgatory_async.testing import assert_clean, settle
-from tests.core.recording import errors_of_loop
+from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 
 PATIENCE = 60  # seconds until a hanging thread or process is called one; nothing here waits that long
 
@@ -21,24 +19,6 @@ def watch(purgatory, *keys, timeout=None):
     operation = DelayedOperation(timeout)
     purgatory.try_complete_else_watch(operation, keys or ["k"])
     return operation
-
-
-@pytest.mark.asyncio
-async def test_debug_mode_refuses_a_signal_from_another_thread():
-    """The fault list has `RuntimeError` in every mode; the contract has `PurgatoryError`, in debug mode."""
-    asyncio.get_running_loop().set_debug(True)
-    async with Purgatory() as purgatory:
-        portal = purgatory.portal()
-        operation = watch(purgatory)
-
-        def elsewhere() -> bool:
-            with pytest.raises(PurgatoryError, match="portal"):
-                purgatory.complete_for_key("k")
-            return portal.complete_for_key("k", "through the portal")
-
-        assert await asyncio.to_thread(elsewhere)
-        await settle()
-        assert operation.result == "through the portal"
 
 
 @pytest.mark.asyncio
@@ -59,25 +39,6 @@ def loop(request):
     new = pytest.importorskip(request.param).new_event_loop()
     yield new
     new.close()
-
-
-def test_a_loop_closed_with_pending_operations_leaves_no_error(loop):
-    purgatory = Purgatory()
-
-    async def begin():
-        watch(purgatory, timeout=60)
-        task = asyncio.create_task(purgatory.wait("k", timeout=60))
-        await asyncio.sleep(0)
-        return purgatory.portal(), task
-
-    portal, task = loop.run_until_complete(begin())
-    loop.close()
-    assert portal.complete_for_key("k") is False
-    assert portal.call(print).cancelled()
-    assert [operation.outcome for operation in purgatory.close()] == [Outcome.CLOSED] * 2
-    assert_clean(purgatory)
-    del task
-    gc.collect()
 
 
 def test_ending_the_program_cancels_its_waiters_cleanly():
@@ -101,34 +62,6 @@ def test_ending_the_program_cancels_its_waiters_cleanly():
     assert sorted(seen) == [("a",), ("a", "b")]
     assert (purgatory.pending, purgatory.watched, purgatory.keys, purgatory.timer.pending) == (0, 0, 0, 0)
     assert purgatory.close() == []
-
-
-@pytest.mark.asyncio
-async def test_close_is_idempotent_from_anywhere():
-    reported = errors_of_loop()
-    async with Purgatory() as purgatory:
-
-        class Closing(DelayedOperation[None]):
-            def on_complete(self) -> None:
-                ended.extend(purgatory.close())
-                ended.extend(purgatory.close())
-
-        ended: list[DelayedOperation] = []
-        purgatory.try_complete_else_watch(Closing(), ["k"])
-        others = [watch(purgatory, "other", timeout=60) for _ in range(3)]
-        draining = [asyncio.create_task(purgatory.drain()) for _ in range(2)]
-        waiting = asyncio.create_task(asyncio.sleep(0))
-        await settle()
-        assert purgatory.complete_for_key("k") == 1
-        assert ended == others
-        assert await asyncio.gather(*draining, waiting) == [True, True, None]
-        assert purgatory.close() == []
-        with pytest.raises(PurgatoryClosed):
-            watch(purgatory)
-        with pytest.raises(PurgatoryClosed):
-            await purgatory.wait("k")
-    assert_clean(purgatory)
-    assert reported == []
 
 
 @pytest.mark.asyncio

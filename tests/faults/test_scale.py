@@ -11,7 +11,6 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests.core.recording import errors_of_loop
 
 MANY = 100_000
 
@@ -93,19 +92,6 @@ def test_lists_may_vanish_while_they_are_read(purgatory):
     assert_clean(purgatory)
 
 
-@pytest.mark.slow
-def test_early_completions_with_long_timeouts_leave_nothing(purgatory):
-    alive = []
-    for number in range(20_000):
-        operation = watch(purgatory, number, timeout=3600)
-        if number % 100:
-            operation.force_complete()
-        else:
-            alive.append(operation)
-        assert purgatory.timer.pending == purgatory.pending == purgatory.keys == len(alive)
-    assert purgatory.close() == alive
-
-
 # D5, D6: the full herd is in test_wakeups.py.
 
 
@@ -164,33 +150,6 @@ def test_a_condition_and_what_it_captures_go_with_the_operation(purgatory, manua
     assert reference() is not None
     manual_clock.advance(1)
     assert reference() is None
-
-
-@pytest.mark.asyncio
-async def test_an_operation_without_its_waiter_lives_to_its_deadline(purgatory, manual_clock):
-    reported = errors_of_loop()
-    expired = []
-
-    class Abandoned(DelayedOperation[None]):
-        def on_expiration(self) -> None:
-            expired.append(self.outcome)
-
-    async def wait(operation) -> None:
-        await operation
-
-    operation = Abandoned(60)
-    purgatory.try_complete_else_watch(operation, ["k"])
-    task = asyncio.create_task(wait(operation))
-    await settle()
-    del operation
-    task.cancel()
-    await settle()
-    del task
-    gc.collect()
-    assert purgatory.pending == 1
-    manual_clock.advance(60)
-    assert expired == [Outcome.EXPIRED]
-    assert reported == []
 
 
 @pytest.mark.asyncio

@@ -21,24 +21,6 @@ def append(to: Partition, count: int = 1, *, acks_all: bool = True) -> tuple[int
     return to.append(batch(*[b"v"] * count), acks_all=acks_all)
 
 
-def test_a_follower_that_lags_leaves_and_frees_the_rest():
-    led = partition(1, 2)
-    append(led, 5)
-    led.follow(1, 5, 0, now=1)
-    led.follow(2, 2, 0, now=1)
-    assert not led.drop_laggards(now=10, lag=10)
-    assert led.drop_laggards(now=10.5, lag=10)
-    assert (led.high_watermark, led.replicas_in_sync) == (5, (0, 1))
-
-
-def test_a_quiet_follower_with_everything_stays_in_sync():
-    led = partition(1)
-    append(led)
-    led.follow(1, 1, 0, now=1)
-    assert not led.drop_laggards(now=1_000, lag=10)
-    assert led.replicas_in_sync == (0, 1)
-
-
 def test_a_follower_returns_at_the_high_watermark_not_before():
     led = partition(1)
     append(led, 5)
@@ -102,14 +84,6 @@ def test_a_follower_that_restarted_is_not_in_sync():
     assert led.replicas_in_sync == (0,)
     assert append(led) == (5, 6)
     assert led.high_watermark == 6
-
-
-def test_a_follower_of_a_steady_stream_stays_in_sync():
-    led = partition(1)
-    for second in range(30):
-        append(led)
-        led.follow(1, second, 0, now=second)
-        assert not led.drop_laggards(now=second, lag=10)
 
 
 def test_a_leader_that_restarted_continues_no_older_epoch():

@@ -1,7 +1,6 @@
 """When and in which order a `Timer` calls back."""
 
 import asyncio
-import functools
 import math
 from typing import Any
 
@@ -247,38 +246,3 @@ async def test_a_callback_may_start_others_which_come_in_their_turn(world: World
     timer.call_later(1.5, again, 1)
     await world.run(10)
     assert calls == [(1, 1.5), (2, 3.0), (3, 4.5)]
-
-
-async def test_any_callable_will_do(world: World) -> None:
-    class Called:
-        def __call__(self) -> None:
-            calls.append("object")
-
-        def method(self) -> None:
-            calls.append("method")
-
-    timer, calls = world.timer(), []
-    for callback in (Called(), Called().method, functools.partial(calls.append, "partial")):
-        timer.call_later(1, callback)
-    await world.run(1)
-    assert calls == ["object", "method", "partial"]
-
-
-async def test_what_a_callback_returns_is_nobodys_business(world: World) -> None:
-    timer, calls = world.timer(), []
-    timer.call_later(1, lambda: False)
-    timer.call_later(1, lambda: 1 / 3)
-    timer.call_later(1, calls.append, "the pass went on")
-    await world.run(1)
-    assert calls == ["the pass went on"]
-
-
-async def test_timers_on_one_clock_do_not_disturb_each_other(world: World) -> None:
-    one, other, calls = world.timer(), world.timer(tick=0.01), []
-    one.call_later(1, lambda: other.call_later(0.5, calls.append, "other, started by one"))
-    other.call_later(1.2, calls.append, "other")
-    one.call_later(1.7, calls.append, "one")
-    await world.run(2)
-    assert calls == ["other", "other, started by one", "one"]
-    await settle()
-    assert (one.pending, other.pending) == (0, 0)

@@ -194,14 +194,6 @@ async def drained_of(client, reader):
             return events_in(reader.body)
 
 
-async def test_the_last_ten_thousand_can_be_read_again(client):
-    fill(client, KEPT + 5)
-    reader = await follow(client, 5)
-    events = await drained_of(client, reader)
-    assert [event.number for event in events] == list(range(6, KEPT + 6))
-    assert {event.name for event in events} == {"signalled"}
-
-
 async def test_what_is_older_is_a_gap_that_says_how_much_is_missing(client):
     fill(client, KEPT + 5)
     reader = await follow(client, 2)

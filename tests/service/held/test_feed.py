@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory_async import Outcome, Purgatory, Timer
+from purgatory_async import Purgatory, Timer
 from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.fold import Fold
-from purgatory_async.durable.fold.needs import need_for
 from purgatory_async.durable.fold.operations import Operation
-from purgatory_async.durable.fold.signalled import SignalledOperation
 from purgatory_async.events import KeySignalled, Observers
 from purgatory_async.service.held import feed as feed_module
 from purgatory_async.service.held.feed import CHUNK, KEPT, MAX_KEPT, Feed
@@ -98,12 +96,6 @@ def test_an_event_holds_no_operation(world):
     gc.collect()
     assert alive() is None
     assert len(world.all_after(0)) == 2
-
-
-def test_a_one_shot_wait_has_no_id_here(world):
-    wait = SignalledOperation(world.fold.signals, ("a",), need_for("any", ("a",)), 1.0, submitted=0)
-    world.purgatory.try_complete_else_watch(wait, ("a",))
-    assert [event.data["id"] for event in world.all_after(0)] == [None]
 
 
 @pytest.mark.parametrize(
@@ -208,16 +200,3 @@ def test_whatever_happens_is_read_as_it_happened(keys, after):
 def test_its_repr_says_where_it_is(world):
     world.signal(times=3)
     assert repr(world.feed) == "<Feed newest=3 oldest=1 waiting=0>"
-
-
-def test_every_outcome_is_a_state(world):
-    ends = {
-        Outcome.COMPLETED: lambda operation: operation.force_complete(),
-        Outcome.EXPIRED: lambda _: world.clock.advance(1),
-        Outcome.CANCELLED: lambda operation: operation.cancel(),
-        Outcome.FAILED: lambda operation: operation.fail(ValueError()),
-        Outcome.CLOSED: lambda _: world.purgatory.close(),
-    }
-    for outcome, end in ends.items():
-        end(world.submit("a", timeout=1.0))
-        assert world.all_after(world.feed.newest - 1)[0].data["state"] == outcome

@@ -69,18 +69,6 @@ def test_while_the_drain_is_delayed_it_serves_but_is_not_ready(serve):
     assert messages == ["listening", "stopping", "stopping at once", "stopped"]
 
 
-def test_a_drain_delay_ends_by_itself(serve):
-    served = serve("--drain-delay", "100ms")
-    code, logged = served.stop()
-    assert code == 0
-    assert [record["message"] for record in records(logged)] == [
-        "listening",
-        "stopping",
-        "draining",
-        "stopped",
-    ]
-
-
 def test_a_drain_refuses_connections_and_a_second_signal_ends_it(serve):
     served = serve()
     with closing(served.connect()) as slow:

@@ -64,6 +64,14 @@ async def release(react: Callable[..., object]) -> Barrier[str]:
     return barrier
 
 
+async def leave(pattern: Any) -> None:
+    if isinstance(pattern, Retrier):
+        await pattern.aclose()
+        return
+    async with pattern as entered:
+        assert entered is pattern
+
+
 BOTH: tuple[Callable[..., Any], ...] = (give_up, release)
 
 
@@ -74,7 +82,7 @@ async def test_closing_waits_for_an_async_reaction(happen: Any, dress: Any) -> N
     reaction, reported = Reaction(), reports()
     pattern = await happen(dress(reaction))
     assert (len(reaction.calls), reaction.ended) == (1, 0)
-    closing = asyncio.ensure_future(pattern.aclose())
+    closing = asyncio.ensure_future(leave(pattern))
     await settle()
     assert not closing.done()
     reaction.let_go.set()

@@ -153,13 +153,6 @@ async def test_a_window_ends(settings, steps, *, end, members, purgatory, manual
         await passing(manual_clock, 100)
 
 
-@pytest.mark.parametrize("timeout", [0, -1])
-async def test_with_no_time_simultaneous_arrivals_go_on_together(timeout, purgatory):
-    group = Barrier(purgatory, "group", expect=3, timeout=timeout)
-    waiters = await arriving(group, "a", "b")
-    assert await ends(waiters) == [Generation(1, ("a", "b"), complete=False)] * 2
-
-
 # Arriving again.
 
 

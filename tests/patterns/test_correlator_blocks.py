@@ -196,6 +196,16 @@ async def test_after_the_block_nothing_interrupts_the_task() -> None:
     assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]  # there is one
 
 
+async def test_without_a_loop_a_block_gives_up_its_request() -> None:
+    def block() -> int:
+        caller = Caller()
+        with caller.calls.expect(7, 5):
+            assert caller.purgatory.pending == 1
+        return caller.purgatory.pending
+
+    assert await asyncio.to_thread(block) == 0
+
+
 async def test_a_late_reply_is_told_from_an_unknown_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REMEMBERED", 3)
     caller = Caller()

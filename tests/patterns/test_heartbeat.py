@@ -64,9 +64,7 @@ def test_a_link_that_answers_every_ping_lives_on() -> None:
 
 
 @pytest.mark.parametrize("last_seen", [1000, 1001, 1019, 1020, 1039.999])
-def test_a_silent_link_is_pinged_within_four_thirds_of_interval(
-    last_seen: float,
-) -> None:
+def test_a_silent_link_is_pinged_within_four_thirds_of_interval(last_seen: float) -> None:
     clock, link = manual_link()
     while clock.time() < last_seen:
         clock.advance(min(7, last_seen - clock.time()))

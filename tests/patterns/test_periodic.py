@@ -210,9 +210,7 @@ def test_a_run_due_as_the_former_ends_is_not_missed(missed: Missed, begun: list[
 
 
 @pytest.mark.parametrize("period", [0.1, 0.7, 1.1, 3.3], ids=lambda period: f"{period} s")
-def test_a_run_due_just_then_is_not_missed_by_float_rounding(
-    period: float,
-) -> None:
+def test_a_run_due_just_then_is_not_missed_by_float_rounding(period: float) -> None:
     for periods in range(1, 200):
         clock = ManualClock()
         timer = Timer(clock=clock)

@@ -44,9 +44,7 @@ async def test_the_first_attempt_comes_a_delay_after_it_was_submitted(world_clas
 
 
 @each_world
-async def test_a_failure_is_retried_every_delay_until_success(
-    world_class: type[World],
-) -> None:
+async def test_a_failure_is_retried_every_delay_until_success(world_class: type[World]) -> None:
     world = world_class()
     on_clock = RetrierOnClock(world, attempts=None)
     call = on_clock.submit(40)

@@ -146,9 +146,7 @@ def test_a_manual_clock_runs_all_on_time_and_leaves_nothing(hours: int) -> None:
 
 @each_length
 @pytest.mark.asyncio(loop_factories=["virtual"])
-async def test_a_virtual_loop_runs_async_work_and_sends_on_time(
-    hours: int,
-) -> None:
+async def test_a_virtual_loop_runs_async_work_and_sends_on_time(hours: int) -> None:
     loop, reported = asyncio.get_running_loop(), reports()
     timer = Timer()
     links, tasks = at_work(timer, 900_000, 800_000, send_ms=SEND_MS, takes_ms=WORK_MS)

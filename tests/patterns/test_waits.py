@@ -59,6 +59,7 @@ async def test_an_event_ends_every_wait_and_leaves_nothing(make, event):
     row = make()
     waiters = await entered(row, Waiter, Waiter, Waiter)
     assert (row.purgatory.pending, row.timer.pending) == (3, row.deadlines)
+    assert getattr(row.pattern, "timer", row.timer) is row.timer
     count = happen(row, event)
     if event in COUNTED:
         assert count == 3

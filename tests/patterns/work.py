@@ -13,19 +13,6 @@ from purgatory_async.testing import ManualClock
 from tests.loop.stepped_clock import SteppedClock
 from tests.loop.worlds import ManualWorld, SteppedWorld, World, raising
 
-__all__ = [
-    "Attempts",
-    "Link",
-    "PlannedError",
-    "RetrierOnClock",
-    "TimedWork",
-    "each_kind",
-    "each_world",
-    "manual_link",
-    "pass_time",
-    "raising_later",
-]
-
 
 def pass_time(clock: object, seconds: float) -> None:
     """Let time pass within a callback, as when it computes for so long."""

@@ -109,12 +109,16 @@ class LogDamaged(LogError):
 class LogRefused(LogError):
     """The engine cannot keep a log's promises as it is set up; the message names the setting.
 
-    ``cause`` is as for `LogUnavailable`: what was allowed once may be again.
+    ``cause`` is as for `LogUnavailable`.
     """
 
     def __init__(self, *args: object, cause: str = "other") -> None:
         super().__init__(*args)
         self.cause = cause
+
+    def as_outage(self) -> LogUnavailable:
+        """Return the same for a log that was open before: what was allowed once may be again."""
+        return LogUnavailable(*self.args, cause=self.cause)
 
 
 class Entry(NamedTuple):

@@ -291,8 +291,8 @@ class _PostgresEngine:
         try:
             return await link.row(self._named(query), *arguments)
         except LogRefused as error:
-            if self._opened:  # it was allowed before, so it may be again
-                raise LogUnavailable(str(error), cause=error.cause) from error
+            if self._opened:
+                raise error.as_outage() from error
             raise
 
     async def _delete_parts(self, condition: str, position: int) -> None:

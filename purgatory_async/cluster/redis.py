@@ -243,8 +243,8 @@ class _RedisEngine:
         try:
             return await link.do(*words)
         except LogRefused as error:
-            if self._opened:  # it was allowed before, so it may be again
-                raise LogUnavailable(str(error), cause=error.cause) from error
+            if self._opened:
+                raise error.as_outage() from error
             raise
 
 

@@ -10,7 +10,7 @@ import socket
 from functools import partial
 from typing import Any
 
-import httpx
+import httpx2
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -51,7 +51,7 @@ async def until_held(polls: int) -> None:
         await asyncio.sleep(0.01)
 
 
-async def use(client: httpx.AsyncClient) -> None:
+async def use(client: httpx2.AsyncClient) -> None:
     await client.post("/builds/6", json="green")
     late = await client.get("/builds/6")
     print(f"build 6: {late.status_code} {late.json()}, reported before the poll")
@@ -76,7 +76,7 @@ async def main() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = "http://{}:{}".format(*listening.getsockname())
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        async with asyncio.TaskGroup() as tasks, httpx.AsyncClient(base_url=address) as client:
+        async with asyncio.TaskGroup() as tasks, httpx2.AsyncClient(base_url=address) as client:
             tasks.create_task(server.serve([listening]))
             await use(client)
             server.should_exit = True

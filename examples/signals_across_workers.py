@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import httpx
+import httpx2
 from fastapi import Body, FastAPI, Request, Response
 
 from purgatory_async import Purgatory
@@ -57,22 +57,22 @@ async def worker() -> dict[str, int]:
     return {"worker": os.getpid(), "pending": payments.pending}
 
 
-async def connect(stack: AsyncExitStack, address: Path) -> tuple[httpx.AsyncClient, int]:
+async def connect(stack: AsyncExitStack, address: Path) -> tuple[httpx2.AsyncClient, int]:
     """Open one connection, which stays with one worker; waits for the first worker to start."""
-    transport = httpx.AsyncHTTPTransport(uds=str(address), limits=httpx.Limits(max_connections=1))
-    client = httpx.AsyncClient(transport=transport, base_url="http://payments", timeout=30)
+    transport = httpx2.AsyncHTTPTransport(uds=str(address), limits=httpx2.Limits(max_connections=1))
+    client = httpx2.AsyncClient(transport=transport, base_url="http://payments", timeout=30)
     await stack.enter_async_context(client)
     for _ in range(1000):
         try:
             return client, (await client.get("/worker")).json()["worker"]
-        except httpx.TransportError:
+        except httpx2.TransportError:
             await asyncio.sleep(0.05)
     raise TimeoutError(f"nothing listens on {address}")
 
 
 async def use(address: Path) -> None:
     async with AsyncExitStack() as stack:
-        clients: dict[int, httpx.AsyncClient] = {}
+        clients: dict[int, httpx2.AsyncClient] = {}
         while len(clients) < 2:  # the kernel chooses the worker
             client, number = await connect(stack, address)
             clients.setdefault(number, client)

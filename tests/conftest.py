@@ -33,7 +33,7 @@ NEEDS_EXTRA = {
     "bench/pipeline": "pyspark",
     "cli/test_kafka.py": "confluent_kafka",
     "cli/test_pipeline.py": "pyarrow",
-    "client": "httpx",
+    "client": "httpx2",
     "client/test_clients.py": "msgspec",
     "client/test_over_sockets.py": "msgspec",
     "cluster/test_async_apply.py": "msgspec",

@@ -66,7 +66,7 @@ EXTRAS = (
     *SPARK_NEEDS,
     *KAFKA_NEEDS,
     "asyncpg",
-    "httpx",
+    "httpx2",
     "msgspec",
     "pyarrow",
     "redis",
@@ -127,7 +127,7 @@ FORBIDDEN = (
         "one engine is one client; the others work without it",
     ),
     (KAFKA_NEEDS, EVERYWHERE, ("kafka.*",), "only the broker speaks Kafka's protocol"),
-    (("httpx",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
+    (("httpx2",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
     (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
     (
         ("pandas",),

@@ -18,7 +18,7 @@ PATIENCE_S = 300
 
 # What our own modules need beyond the library.
 NEEDS = {
-    "purgatory_async.client": "httpx",
+    "purgatory_async.client": "httpx2",
     "purgatory_async.cluster": "msgspec",
     "purgatory_async.journal": "msgspec",
     "purgatory_async.kafka": "kio",

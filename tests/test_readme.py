@@ -200,11 +200,11 @@ POLLS = {
 @pytest.mark.parametrize("report", [{"status": "green"}, False], ids=["an object", "a false value"])
 async def test_a_long_poll_answers_what_came_before_it(code: str, report: object) -> None:
     skip_without_its_imports(code)
-    httpx = pytest.importorskip("httpx")
+    httpx2 = pytest.importorskip("httpx2")
     names: dict[str, Any] = {"__name__": "shown"}
     exec(code, names)
-    transport = httpx.ASGITransport(names["app"])
-    async with httpx.AsyncClient(transport=transport, base_url="http://builds") as client:
+    transport = httpx2.ASGITransport(names["app"])
+    async with httpx2.AsyncClient(transport=transport, base_url="http://builds") as client:
         assert (await client.get("/builds/7?wait=0")).status_code == 204
         assert (await client.post("/builds/7", json=report)).json() == {"woken": 0}
         answer = await client.get("/builds/7?wait=0")
@@ -219,7 +219,7 @@ def two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
     page = fenced_blocks(PAGES["purgatory_async/cluster/README.md"])
     code = next(block.text for block in page if "starlette_poll" in block.text)
     skip_without_its_imports(code)
-    pytest.importorskip("httpx")
+    pytest.importorskip("httpx2")
     monkeypatch.chdir(tmp_path)
     workers: list[dict[str, Any]] = [{"__name__": "shown"} for _ in range(2)]
     for names in workers:
@@ -229,11 +229,11 @@ def two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
 
 @pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_a_poll_hears_what_another_worker_was_told(two_workers: list[dict[str, Any]]) -> None:
-    httpx = pytest.importorskip("httpx")
+    httpx2 = pytest.importorskip("httpx2")
     async with AsyncExitStack() as stack:
         here, there = [
             await stack.enter_async_context(
-                httpx.AsyncClient(transport=httpx.ASGITransport(names["app"]), base_url="http://builds")
+                httpx2.AsyncClient(transport=httpx2.ASGITransport(names["app"]), base_url="http://builds")
             )
             for names in two_workers
         ]

@@ -1,6 +1,6 @@
 """Clients of the purgatory service: `Client` for code that blocks, `AsyncClient` for coroutines.
 
-They need the extra ``[client]`` (httpx), and nothing of the service.
+They need the extra ``[client]`` (httpx2), and nothing of the service.
 """
 
 from purgatory_async.client._awaiting import AsyncClient

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 import anyio
-import httpx
+import httpx2
 
 from purgatory_async.client._awaiting_queues import QueueCalls
 from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
@@ -26,7 +26,7 @@ class AsyncClient(QueueCalls):
         *,
         token: str | None = None,
         policy: Policy | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
     ) -> None:
         policy = policy or Policy()

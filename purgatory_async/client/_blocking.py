@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
-import httpx
+import httpx2
 
 from purgatory_async.client._blocking_queues import QueueCalls
 from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
@@ -29,7 +29,7 @@ class Client(QueueCalls):
             ``unix:///run/purgatory.sock``.
         token: For ``Authorization: Bearer``; None for none.
         policy: How to poll and retry.
-        transport: For tests; httpx's own if not given.
+        transport: For tests; httpx2's own if not given.
         sleep: Sleeps for a number of seconds.
 
     >>> Client("http://127.0.0.1:8765").close()
@@ -41,7 +41,7 @@ class Client(QueueCalls):
         *,
         token: str | None = None,
         policy: Policy | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx2.BaseTransport | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         policy = policy or Policy()

@@ -75,7 +75,7 @@ class EventReader:
     def feed(self, text: str) -> Iterator[Event]:
         """Parse a piece of the stream; see `read`.
 
-        Lines end as the format says: `str.splitlines`, and so httpx, would split a key at U+2028.
+        Lines end as the format says: `str.splitlines`, and so httpx2, would split a key at U+2028.
         """
         *lines, self._rest = _LINE_END.split(self._rest + text)
         for line in lines:

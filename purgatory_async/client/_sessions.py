@@ -1,10 +1,10 @@
-"""What carries out conversations with a service over httpx: blocking, and in coroutines."""
+"""What carries out conversations with a service over httpx2: blocking, and in coroutines."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
 from typing import TypeVar
 
-import httpx
+import httpx2
 
 from purgatory_async.client._events import EVENTS, EventReader
 from purgatory_async.client._model import Event
@@ -35,14 +35,14 @@ class Session:
         *,
         token: str | None,
         policy: Policy,
-        transport: httpx.BaseTransport | None,
+        transport: httpx2.BaseTransport | None,
         sleep: Callable[[float], object],
     ) -> None:
         path = unix_socket_of(address)
         self._proxy = proxy_of(address) if transport is None else None
-        if transport is None and self._proxy is None:  # httpx would ask a proxy of the environment
-            transport = httpx.HTTPTransport(uds=path, limits=LIMITS)
-        self._http = httpx.Client(
+        if transport is None and self._proxy is None:  # httpx2 would ask a proxy of the environment
+            transport = httpx2.HTTPTransport(uds=path, limits=LIMITS)
+        self._http = httpx2.Client(
             base_url=base_url_of(address),
             headers=headers_for(token),
             transport=transport,
@@ -120,14 +120,14 @@ class AsyncSession:
         *,
         token: str | None,
         policy: Policy,
-        transport: httpx.AsyncBaseTransport | None,
+        transport: httpx2.AsyncBaseTransport | None,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         path = unix_socket_of(address)
         self._proxy = proxy_of(address) if transport is None else None
-        if transport is None and self._proxy is None:  # httpx would ask a proxy of the environment
-            transport = httpx.AsyncHTTPTransport(uds=path, limits=LIMITS)
-        self._http = httpx.AsyncClient(
+        if transport is None and self._proxy is None:  # httpx2 would ask a proxy of the environment
+            transport = httpx2.AsyncHTTPTransport(uds=path, limits=LIMITS)
+        self._http = httpx2.AsyncClient(
             base_url=base_url_of(address),
             headers=headers_for(token),
             transport=transport,

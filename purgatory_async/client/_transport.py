@@ -1,4 +1,4 @@
-"""Conversations over httpx, for both clients."""
+"""Conversations over httpx2, for both clients."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,15 +6,15 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.request import getproxies, proxy_bypass
 
-import httpx
+import httpx2
 
 from purgatory_async.client._events import SILENCE
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.client._talk import Lost, Policy, Request, Response
 
-LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
 """Each pending wait has a connection; the pool must not limit them."""
-TRANSPORT_ERRORS: Final = (httpx.TransportError, httpx.DecodingError)
+TRANSPORT_ERRORS: Final = (httpx2.TransportError, httpx2.DecodingError)
 """No answer came, or an unreadable one."""
 _UNIX: Final = "unix://"
 
@@ -35,8 +35,8 @@ def base_url_of(address: str) -> str:
         return "http://localhost"
     like = "address must be like http://127.0.0.1:8765"
     try:
-        url = httpx.URL(address)
-    except httpx.InvalidURL as error:
+        url = httpx2.URL(address)
+    except httpx2.InvalidURL as error:
         raise ValueError(f"{like}, got {address!r}: {error}") from None
     if url.userinfo:
         raise ValueError(f"address must have no user or password before {url.host}; give a token instead")
@@ -55,15 +55,15 @@ def proxy_of(address: str) -> str | None:
         ValueError: The address or the proxy's is malformed; the message does not repeat the latter, which may have a
             password.
     """
-    url = httpx.URL(base_url_of(address))
+    url = httpx2.URL(base_url_of(address))
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     if proxy is None or _is_here(url.host) or proxy_bypass(_place(url)):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     try:
-        httpx.Proxy(proxy)
-    except (httpx.InvalidURL, ValueError):
+        httpx2.Proxy(proxy)
+    except (httpx2.InvalidURL, ValueError):
         raise ValueError(
             f"{url.scheme}_proxy must be like http://proxy:3128; correct it, or unset it"
         ) from None
@@ -84,7 +84,7 @@ def _is_here(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _place(url: httpx.URL) -> str:
+def _place(url: httpx2.URL) -> str:
     return url.host if url.port is None else f"{url.host}:{url.port}"
 
 
@@ -95,7 +95,7 @@ def naming(proxy: str | None) -> Iterator[None]:
         yield
     except (ServiceUnreachable, RequestRefused) as error:
         if proxy is not None and not (isinstance(error, RequestRefused) and error.slug):
-            url = httpx.URL(proxy)
+            url = httpx2.URL(proxy)
             hint = f"asked through the proxy {url.scheme}://{_place(url)} of the environment"
             error.args = (f"{error}; {hint} (NO_PROXY=HOST asks directly)",)
         raise
@@ -119,24 +119,24 @@ def headers_for(token: str | None) -> dict[str, str]:
     return headers
 
 
-def timeout_for(request: Request, policy: Policy) -> httpx.Timeout:
+def timeout_for(request: Request, policy: Policy) -> httpx2.Timeout:
     """Limit each part of a request: the answer to its hold plus slack, the others to slack."""
-    return httpx.Timeout(policy.slack, read=request.held + policy.slack)
+    return httpx2.Timeout(policy.slack, read=request.held + policy.slack)
 
 
-def stream_timeout(policy: Policy) -> httpx.Timeout:
+def stream_timeout(policy: Policy) -> httpx2.Timeout:
     """Limit the silence of the event stream."""
-    return httpx.Timeout(policy.slack, read=SILENCE)
+    return httpx2.Timeout(policy.slack, read=SILENCE)
 
 
-def as_response(response: httpx.Response) -> Response:
+def as_response(response: httpx2.Response) -> Response:
     """Convert an answer for conversations."""
     return Response(
         response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content
     )
 
 
-def lost_by(error: httpx.TransportError | httpx.DecodingError) -> Lost:
+def lost_by(error: httpx2.TransportError | httpx2.DecodingError) -> Lost:
     """Return whether the service may have carried out an unanswered request."""
-    never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    never_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     return Lost(str(error) or type(error).__name__, sent=not never_sent)

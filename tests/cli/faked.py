@@ -2,7 +2,7 @@
 
 import json
 
-import httpx
+import httpx2
 
 from purgatory_async.cli import remote
 
@@ -61,7 +61,7 @@ def ended(state, *values):
 
 
 def problem(status, slug, detail="the sentence"):
-    return httpx.Response(status, json={"type": f"urn:purgatory:problem:{slug}", "detail": detail})
+    return httpx2.Response(status, json={"type": f"urn:purgatory:problem:{slug}", "detail": detail})
 
 
 class Faked:
@@ -69,21 +69,21 @@ class Faked:
 
     def __init__(self, monkeypatch):
         self.requests = []
-        self.reply = httpx.Response(200, json={})
+        self.reply = httpx2.Response(200, json={})
         self.policy = None
         self._real = remote.Client
         monkeypatch.setattr(remote, "Client", self._connect)
 
     def _connect(self, url, *, policy, **known):
         self.policy = policy
-        transport = httpx.MockTransport(self)
+        transport = httpx2.MockTransport(self)
         return self._real(url, policy=policy, transport=transport, sleep=lambda _: None, **known)
 
     def __call__(self, request):
         self.requests.append(request)
         if callable(self.reply):
             return self.reply(request)
-        return httpx.Response(self.reply.status_code, headers=self.reply.headers, content=self.reply.content)
+        return httpx2.Response(self.reply.status_code, headers=self.reply.headers, content=self.reply.content)
 
     @property
     def body(self):

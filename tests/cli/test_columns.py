@@ -2,7 +2,7 @@
 
 import io
 
-import httpx
+import httpx2
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
@@ -62,7 +62,7 @@ def listed(faked, cli, number, *options):
     def page(request):
         start = int(request.url.params.get("cursor", 0))
         rest = {"next": str(start + 100)} if start + 100 < number else {}
-        return httpx.Response(200, json={"operations": operations[start : start + 100], **rest})
+        return httpx2.Response(200, json={"operations": operations[start : start + 100], **rest})
 
     faked.reply = page
     return calls_of(lambda: cli("ls", "--limit", "1000000", *options))

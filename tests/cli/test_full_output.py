@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async import __main__
@@ -73,14 +73,14 @@ def test_the_help_of_every_command_needs_room(run, names):
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_answer_to_every_command_needs_room(faked, run, name):
-    faked.reply = httpx.Response(200, json=ANSWERS[name])
+    faked.reply = httpx2.Response(200, json=ANSWERS[name])
     assert run(*CALLS[name]) == (2, SENTENCE)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--version"], ["config"], ["ls", "--json"], ["queues", "--json"]])
 def test_so_does_everything_else_that_is_printed(faked, run, arguments):
     answer = ANSWERS.get("".join(arguments[:1]), {})
-    faked.reply = httpx.Response(200, json=answer)
+    faked.reply = httpx2.Response(200, json=answer)
     assert run(*arguments) == (2, SENTENCE)
 
 
@@ -104,7 +104,7 @@ def test_another_error_is_none_of_the_output(monkeypatch):
 
 
 def test_a_closed_pipe_ends_a_command_without_a_word(faked, monkeypatch, capsys):
-    faked.reply = httpx.Response(200, json=ANSWERS["ls"])
+    faked.reply = httpx2.Response(200, json=ANSWERS["ls"])
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:

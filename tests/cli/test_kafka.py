@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from math import inf
 
 import confluent_kafka
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async import __main__
@@ -151,8 +151,8 @@ def test_a_held_fetch_shows_in_metrics_and_top(capsys):
             patience = time.monotonic() + PATIENCE_S
             while (shown := waiting(metrics)) != held:
                 assert time.monotonic() < patience, shown
-            assert httpx.post(metrics).status_code == 405
-            assert httpx.get(f"{metrics}/other").status_code == 404
+            assert httpx2.post(metrics).status_code == 405
+            assert httpx2.get(f"{metrics}/other").status_code == 404
             assert commands.run(["top", "--once", "--url", metrics.removesuffix("/metrics")]) == 0
             shown = " ".join(capsys.readouterr().out.split())
         assert f"kafka at {broker}" in shown
@@ -162,7 +162,7 @@ def test_a_held_fetch_shows_in_metrics_and_top(capsys):
 
 def waiting(metrics: str) -> dict[str, str]:
     """Requests that wait, by purgatory."""
-    text = httpx.get(metrics, timeout=PATIENCE_S).text
+    text = httpx2.get(metrics, timeout=PATIENCE_S).text
     return dict(re.findall(r'_numdelayedoperations\{delayedOperation="(\w+)"\} (\S+)', text))
 
 

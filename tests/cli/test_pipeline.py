@@ -105,7 +105,16 @@ def test_the_group_help_needs_neither_service_nor_spark():
         [sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True
     )
     loaded = set(done.stderr.split())
-    needless = {"httpx", "starlette", "uvicorn", "prometheus_client", "uvloop", "pyspark", "pyarrow", "numpy"}
+    needless = {
+        "httpx2",
+        "starlette",
+        "uvicorn",
+        "prometheus_client",
+        "uvloop",
+        "pyspark",
+        "pyarrow",
+        "numpy",
+    }
     assert "click" in loaded
     assert loaded & needless == set()
 

@@ -2,7 +2,7 @@
 
 import json
 
-import httpx
+import httpx2
 import pytest
 
 from tests.cli.faked import LEASE, QUEUE, problem
@@ -13,7 +13,7 @@ ITEM = {"id": "7", "item": {"to": "ann"}, "attempts": 2, "put_at": "2026-01-01T1
 
 @pytest.mark.parametrize(("delivered", "line"), [(True, "given to a taker\n"), (False, "kept\n")])
 def test_put_sends_json_or_text_and_says_where_it_is(faked, cli, delivered, line):
-    faked.reply = httpx.Response(201, json={"id": "7", "delivered": delivered})
+    faked.reply = httpx2.Response(201, json={"id": "7", "delivered": delivered})
     assert cli("put", "a/b", '{"to": "ann"}', "--delay", "90s") == (0, line, [])
     assert faked.body == {"item": {"to": "ann"}, "delay": 90.0}
     assert faked.requests[0].url.raw_path == b"/v1/queues/a%2Fb/items"
@@ -22,7 +22,7 @@ def test_put_sends_json_or_text_and_says_where_it_is(faked, cli, delivered, line
 
 
 def test_take_prints_a_lease_a_line_as_json(faked, cli):
-    faked.reply = httpx.Response(200, json={"leases": [LEASE, {**LEASE, "lease": "M", "item": "é\x1b"}]})
+    faked.reply = httpx2.Response(200, json={"leases": [LEASE, {**LEASE, "lease": "M", "item": "é\x1b"}]})
     code, out, err = cli("take", "q", "--max", "2", "--lease", "1m", "--wait", "9s")
     assert (code, err) == (0, [])
     assert [json.loads(line)["lease"] for line in out.splitlines()] == ["L", "M"]
@@ -33,7 +33,7 @@ def test_take_prints_a_lease_a_line_as_json(faked, cli):
 
 
 def test_take_of_nothing_exits_3_as_a_wait_that_expired(faked, cli):
-    faked.reply = httpx.Response(204)
+    faked.reply = httpx2.Response(204)
     assert cli("take", "q") == (3, "", ["no item within 0.00 s"])
     assert len(faked.requests) == 1
 
@@ -60,7 +60,7 @@ def test_take_of_nothing_exits_3_as_a_wait_that_expired(faked, cli):
 )
 def test_a_change_is_sent_and_said(faked, cli, arguments, expected):
     path, body, reply, line = expected
-    faked.reply = httpx.Response(reply[0]) if reply[1] is None else httpx.Response(reply[0], json=reply[1])
+    faked.reply = httpx2.Response(reply[0]) if reply[1] is None else httpx2.Response(reply[0], json=reply[1])
     assert cli(*arguments) == (0, f"{line}\n", [])
     [request] = faked.requests
     assert (request.method, request.url.path) == ("POST", path)
@@ -69,7 +69,7 @@ def test_a_change_is_sent_and_said(faked, cli, arguments, expected):
 
 def test_queues_are_a_table_and_as_json_a_line_each(faked, cli):
     listed = [{**QUEUE, "queue": "mail\x1b[2J"}, {**QUEUE, "queue": "b", "oldest": None, "dead": None}]
-    faked.reply = httpx.Response(200, json={"queues": listed})
+    faked.reply = httpx2.Response(200, json={"queues": listed})
     code, out, err = cli("queues")
     assert (code, err) == (0, [])
     head, first, second = out.splitlines()
@@ -77,12 +77,12 @@ def test_queues_are_a_table_and_as_json_a_line_each(faked, cli):
     assert first.split() == ["mail\\x1b[2J", "3", "1", "2", "0", "1", "m", "30", "s"]
     assert second.split() == ["b", "3", "1", "2", "0", "-"]
     assert [json.loads(line) for line in cli("queues", "--json")[1].splitlines()] == listed
-    faked.reply = httpx.Response(200, json={"queues": []})
+    faked.reply = httpx2.Response(200, json={"queues": []})
     assert cli("queues") == (0, "no queue has an item, a taker or settings\n", [])
 
 
 def test_one_queue_is_shown_with_its_settings(faked, cli):
-    faked.reply = httpx.Response(200, json=QUEUE)
+    faked.reply = httpx2.Response(200, json=QUEUE)
     code, out, _ = cli("queues", "mail")
     assert code == 0
     assert faked.requests[0].url.path == "/v1/queues/mail"
@@ -100,7 +100,7 @@ def test_one_queue_is_shown_with_its_settings(faked, cli):
 
 def test_peek_shows_items_in_order_and_changes_nothing(faked, cli):
     later = {**ITEM, "id": "8", "item": "x\x1b[2J" + "y" * 100, "due_at": "2026-01-01T13:00:00Z"}
-    faked.reply = httpx.Response(200, json={"items": [ITEM, later], "next": "1-2-3"})
+    faked.reply = httpx2.Response(200, json={"items": [ITEM, later], "next": "1-2-3"})
     code, out, err = cli("peek", "q", "--limit", "2", "--delayed")
     assert (code, err) == (0, ["(and more: --limit is 2)"])
     head, first, second = out.splitlines()
@@ -142,7 +142,7 @@ def following(*batches):
         signals, gap = left.pop(0)
         newest = signals[-1]["index"] if signals else 2
         known = {"index": newest, "next": f"E-{newest}", "more": False}
-        return httpx.Response(200, json={"signals": signals, "gap": gap, **known})
+        return httpx2.Response(200, json={"signals": signals, "gap": gap, **known})
 
     return reply
 

@@ -1,6 +1,6 @@
 """The commands report an error in one sentence with the next step, and never print the token."""
 
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async import __main__
@@ -18,16 +18,16 @@ from tests.cli.faked import CALLS, REMOTE, TOKEN, problem
         (problem(410, "forgotten"), "the sentence", "purgatory ls"),
         (problem(503, "draining"), "the sentence", "started again"),
         (problem(503, "overloaded"), "the sentence", "later"),
-        (httpx.Response(200, text="<html>\x1b[2J"), "no answer of a purgatory service", "--url"),
-        (httpx.Response(302), "302", "--url"),
-        (httpx.Response(500, text="oops"), "500", "--url"),
+        (httpx2.Response(200, text="<html>\x1b[2J"), "no answer of a purgatory service", "--url"),
+        (httpx2.Response(302), "302", "--url"),
+        (httpx2.Response(500, text="oops"), "500", "--url"),
     ],
     ids=lambda case: f"{case[0].status_code} {case[2]}",
 )
 def test_a_refusal_is_one_sentence_with_the_next_step(faked, cli, monkeypatch, command, case):
     reply, sentence, next_step = case
     if command in {"ack", "drain", "return"} and reply.status_code == 200:
-        reply = httpx.Response(302)  # any success will do where there is nothing to read
+        reply = httpx2.Response(302)  # any success will do where there is nothing to read
         sentence = "302"
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
     faked.reply = reply
@@ -42,7 +42,7 @@ def test_a_refusal_is_one_sentence_with_the_next_step(faked, cli, monkeypatch, c
 @pytest.mark.parametrize("command", REMOTE)
 def test_an_absent_service_is_one_sentence_on_starting_it(faked, cli, monkeypatch, command):
     def refuse(request):
-        raise httpx.ConnectError("Connection refused")
+        raise httpx2.ConnectError("Connection refused")
 
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
     faked.reply = refuse
@@ -125,7 +125,7 @@ def test_an_empty_variable_is_no_token(faked, cli, monkeypatch):
 
 @pytest.mark.parametrize("command", REMOTE)
 @pytest.mark.parametrize(
-    "reply", [problem(401, "unauthorized"), httpx.Response(200, text="<html>")], ids=repr
+    "reply", [problem(401, "unauthorized"), httpx2.Response(200, text="<html>")], ids=repr
 )
 def test_the_token_is_in_no_output(faked, cli, monkeypatch, command, reply):
     monkeypatch.setenv("PURGATORY_TOKEN", TOKEN)
@@ -164,9 +164,9 @@ def test_help_names_no_option_for_a_token_and_has_an_example(cli, command):
 
 
 def test_without_httpx_a_command_names_what_to_install(capsys, lacking):
-    lacking("httpx", "purgatory_async.cli", "purgatory_async.client", "purgatory_async.service")
+    lacking("httpx2", "purgatory_async.cli", "purgatory_async.client", "purgatory_async.service")
     with pytest.raises(SystemExit) as left:
         __main__.main()
     assert left.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert line == 'purgatory: httpx is not installed; run: pip install "purgatory-async[service]"'
+    assert line == 'purgatory: httpx2 is not installed; run: pip install "purgatory-async[service]"'

@@ -3,7 +3,7 @@
 import json
 import sys
 
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async.client import values
@@ -16,7 +16,7 @@ from tests.processes import PATIENCE_S, Served, purgatory
     ("state", "code"), [("completed", 0), ("expired", 3), ("cancelled", 4), ("failed", 1), ("closed", 1)]
 )
 def test_the_exit_code_of_wait_tells_how_it_ended(faked, cli, state, code):
-    faked.reply = httpx.Response(200, json=ended(state))
+    faked.reply = httpx2.Response(200, json=ended(state))
     found, out, err = cli("wait", "k")
     assert (found, out) == (code, "")
     assert err == ([] if state == "completed" else [f"{state} after 20.0 s"])
@@ -26,7 +26,7 @@ def test_an_interrupted_wait_exits_130_and_cancels(faked, cli):
     def interrupt(request):
         if request.method == "GET":
             raise KeyboardInterrupt
-        return httpx.Response(202, json=OPERATION)
+        return httpx2.Response(202, json=OPERATION)
 
     faked.reply = interrupt
     assert cli("wait", "k")[0] == 130
@@ -38,18 +38,18 @@ def test_an_interrupted_wait_exits_130_and_cancels(faked, cli):
     [("text", "text"), ({"a": [1]}, '{"a": [1]}'), (None, "null"), (7, "7"), (True, "true"), ("", "")],
 )
 def test_wait_prints_what_the_last_signal_carried(faked, cli, value, line):
-    faked.reply = httpx.Response(200, json=ended("completed", "earlier", value))
+    faked.reply = httpx2.Response(200, json=ended("completed", "earlier", value))
     assert cli("wait", "k") == (0, f"{line}\n", [])
 
 
 def test_wait_as_json_prints_the_whole_operation(faked, cli):
-    faked.reply = httpx.Response(200, json=ended("expired"))
+    faked.reply = httpx2.Response(200, json=ended("expired"))
     code, out, _ = cli("wait", "k", "--json")
     assert (code, json.loads(out)) == (3, ended("expired"))
 
 
 def test_wait_sends_its_arguments(faked, cli):
-    faked.reply = httpx.Response(200, json=ended("completed"))
+    faked.reply = httpx2.Response(200, json=ended("completed"))
     cli("wait", "a", "b", "--need", "amount:3", "--timeout", "10m")
     body = {name: faked.body[name] for name in ("keys", "need", "timeout")}
     assert body == {"keys": ["a", "b"], "need": {"amount": 3}, "timeout": 600.0}
@@ -59,7 +59,7 @@ KEY = {"key": "k", "index": 7, "value": "green"}
 
 
 def test_wait_since_an_index_reads_the_key_and_submits_nothing(faked, cli):
-    faked.reply = httpx.Response(200, json=KEY)
+    faked.reply = httpx2.Response(200, json=KEY)
     assert cli("wait", "k", "--since", "0") == (0, "green\n", [])
     [request] = faked.requests
     assert (request.method, request.url.path) == ("GET", "/v1/keys/k")
@@ -67,23 +67,23 @@ def test_wait_since_an_index_reads_the_key_and_submits_nothing(faked, cli):
 
 
 def test_wait_since_an_index_as_json_prints_the_key(faked, cli):
-    faked.reply = httpx.Response(200, json=KEY)
+    faked.reply = httpx2.Response(200, json=KEY)
     code, out, _ = cli("wait", "k", "--since", "6", "--json")
     assert (code, json.loads(out)) == (0, KEY)
 
 
 def test_wait_since_prints_nothing_for_a_signal_without_a_value(faked, cli):
-    faked.reply = httpx.Response(200, json={**KEY, "value": None})
+    faked.reply = httpx2.Response(200, json={**KEY, "value": None})
     assert cli("wait", "k", "--since", "6") == (0, "", [])
 
 
 def test_wait_since_an_index_expires_with_exit_code_3(faked, cli):
-    faked.reply = httpx.Response(304)
+    faked.reply = httpx2.Response(304)
     assert cli("wait", "k", "--since", "7", "--timeout", "0") == (3, "", ["expired after 0.00 s"])
 
 
 def test_an_index_of_another_run_of_the_service_is_no_success(faked, cli):
-    faked.reply = httpx.Response(200, json={**KEY, "index": 0, "value": None})
+    faked.reply = httpx2.Response(200, json={**KEY, "index": 0, "value": None})
     code, out, [line] = cli("wait", "k", "--since", "40")
     assert (code, out) == (2, "")
     assert "--since must be at most the newest index of the service, got 40" in line
@@ -103,7 +103,7 @@ def test_the_help_of_wait_says_that_it_waits_from_now_on(cli):
 
 
 def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, cli, monkeypatch):
-    faked.reply = httpx.Response(200, json=ended("completed", "\x1b[2J\n"))
+    faked.reply = httpx2.Response(200, json=ended("completed", "\x1b[2J\n"))
     assert cli("wait", "k")[1] == "\x1b[2J\n\n"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert cli("wait", "k")[1] == "\\x1b[2J\\n\n"
@@ -127,20 +127,20 @@ def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, cli, monkey
     ids=lambda each: str(each)[:12],
 )
 def test_a_value_is_json_or_else_text(faked, cli, text, value):
-    faked.reply = httpx.Response(200, json={"completed": 1})
+    faked.reply = httpx2.Response(200, json={"completed": 1})
     assert cli("signal", "--", "k", text) == (0, "completed 1 operation\n", [])
     assert faked.body == {"value": value}
 
 
 def test_a_signal_without_a_value_has_none(faked, cli):
-    faked.reply = httpx.Response(200, json={"completed": 0})
+    faked.reply = httpx2.Response(200, json={"completed": 0})
     assert cli("signal", "a/b", "--amount", "3", "--voter", "me")[1] == "completed 0 operations\n"
     assert faked.body == {"amount": 3, "voter": "me"}
     assert faked.requests[0].url.raw_path == b"/v1/keys/a%2Fb/signal"
 
 
 def test_a_batch_of_signals_is_lines_of_json(faked, cli, tmp_path):
-    faked.reply = httpx.Response(200, json={"index": 2, "completed": 3})
+    faked.reply = httpx2.Response(200, json={"index": 2, "completed": 3})
     file = tmp_path / "signals.jsonl"
     file.write_text('{"key": "a/b", "value": "é"}\n{"key": "c", "amount": 2}\n')
     assert cli("signal", "--batch", file) == (0, "completed 3 operations\n", [])
@@ -188,7 +188,7 @@ def paged(request):
     operations = [
         {**OPERATION, "id": f"o{n}", "keys": ["k\x1b[2J", "[red]", "é"]} for n in range(start, start + 3)
     ]
-    return httpx.Response(
+    return httpx2.Response(
         200,
         json={"operations": operations, "next": str(start + 3)} if start < 6 else {"operations": operations},
     )
@@ -222,29 +222,29 @@ def test_ls_as_json_is_one_document_a_line_in_ascii(faked, cli):
 
 def test_ls_in_a_pipe_cuts_no_column(faked, cli):
     long = {**OPERATION, "id": "i" * 60, "keys": ["k" * 60, "l" * 60]}
-    faked.reply = httpx.Response(200, json={"operations": [long]})
+    faked.reply = httpx2.Response(200, json={"operations": [long]})
     _, row = cli("ls")[1].splitlines()
     assert "i" * 60 in row
     assert "l" * 60 in row
 
 
 def test_ls_of_nothing_says_so_and_as_json_is_nothing(faked, cli):
-    faked.reply = httpx.Response(200, json={"operations": []})
+    faked.reply = httpx2.Response(200, json={"operations": []})
     assert cli("ls") == (0, "nothing is pending\n", [])
     assert cli("ls", "--json") == (0, "", [])
 
 
 def test_why_tells_what_is_missing_or_how_it_ended(faked, cli):
-    faked.reply = httpx.Response(200, json=OPERATION)
+    faked.reply = httpx2.Response(200, json=OPERATION)
     assert "waits for    any of its keys" in cli("why", "o")[1]
-    faked.reply = httpx.Response(200, json=ended("expired"))
+    faked.reply = httpx2.Response(200, json=ended("expired"))
     assert "operation o is expired" in cli("why", "o")[1]
 
 
 def test_cancel_and_drain_say_what_came_of_it(faked, cli):
-    faked.reply = httpx.Response(200, json=ended("cancelled"))
+    faked.reply = httpx2.Response(200, json=ended("cancelled"))
     assert cli("cancel", "o")[1] == "cancelled\n"
-    faked.reply = httpx.Response(202)
+    faked.reply = httpx2.Response(202)
     assert cli("drain")[1] == "the service drains\n"
 
 

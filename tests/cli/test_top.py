@@ -5,7 +5,7 @@ import io
 import json
 
 import click
-import httpx
+import httpx2
 import pytest
 from rich.console import Console
 
@@ -133,11 +133,11 @@ def test_once_is_one_picture_and_the_end(capsys, monkeypatch):
 
     def answer(request):
         asked.append(request.url.path)
-        return httpx.Response(200, content=json.dumps(BUSY))
+        return httpx2.Response(200, content=json.dumps(BUSY))
 
     real = remote.Client
     monkeypatch.setattr(
-        remote, "Client", lambda *args, **kw: real(*args, transport=httpx.MockTransport(answer), **kw)
+        remote, "Client", lambda *args, **kw: real(*args, transport=httpx2.MockTransport(answer), **kw)
     )
     assert commands.run(["top", "--once"]) == 0
     assert "pending 70,000" in capsys.readouterr().out

@@ -3,7 +3,7 @@
 import json
 import signal
 
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async.cli import outlast, remote
@@ -11,7 +11,7 @@ from tests.cli.faked import OPERATION, ended, problem
 from tests.ports import free_port
 from tests.processes import PATIENCE_S, Served, purgatory
 
-AWAY = httpx.ConnectError("Connection refused")
+AWAY = httpx2.ConnectError("Connection refused")
 FORGOTTEN = problem(404, "unknown-operation")
 DRAINING = problem(503, "draining")
 
@@ -31,7 +31,7 @@ def script(faked, cli, monkeypatch):
             answer = next(left, AWAY)
             if isinstance(answer, BaseException):
                 raise answer
-            return httpx.Response(answer.status_code, content=answer.content)
+            return httpx2.Response(answer.status_code, content=answer.content)
 
         faked.reply = reply
         result = cli("wait", "k", *options, *(() if timeout is None else ("--timeout", timeout)))
@@ -42,7 +42,7 @@ def script(faked, cli, monkeypatch):
 
 
 def answer(document, status=200):
-    return httpx.Response(status, json=document)
+    return httpx2.Response(status, json=document)
 
 
 def pending():
@@ -60,7 +60,7 @@ def methods(faked):
         pytest.param([DRAINING, AWAY, AWAY, FORGOTTEN], id="drained, away, back"),
         pytest.param([FORGOTTEN], id="back at once"),
         pytest.param([AWAY, FORGOTTEN, AWAY, DRAINING, FORGOTTEN], id="back and away again"),
-        pytest.param([httpx.ReadError("reset"), FORGOTTEN], id="killed"),
+        pytest.param([httpx2.ReadError("reset"), FORGOTTEN], id="killed"),
     ],
 )
 def test_a_restart_is_said_once_and_waited_through(script, faked, outage, timeout):
@@ -128,7 +128,7 @@ def test_an_interrupt_cancels_and_tries_that_once(script, faked, before, asked):
 
 
 SINCE = ("--since", "0")
-UNCHANGED = httpx.Response(304)
+UNCHANGED = httpx2.Response(304)
 
 
 @pytest.mark.parametrize("timeout", ["10m", None])

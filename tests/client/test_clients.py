@@ -4,7 +4,7 @@ import asyncio
 import inspect
 
 import anyio
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async import Timer
@@ -18,7 +18,7 @@ from purgatory_async.testing import ManualClock, assert_clean, settle
 PATIENCE = 60.0  # seconds of real time; in virtual time a client that is never answered waits for ever
 
 
-class Wire(httpx.ASGITransport):
+class Wire(httpx2.ASGITransport):
     """Carries requests to an application; loses chosen answers, after they were carried out."""
 
     def __init__(self, app):
@@ -38,7 +38,7 @@ class Wire(httpx.ASGITransport):
             await asyncio.get_running_loop().create_future()
         if self.lose:
             self.lose -= 1
-            raise httpx.ReadError("lost")
+            raise httpx2.ReadError("lost")
         return response
 
 

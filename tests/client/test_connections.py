@@ -3,7 +3,7 @@
 from contextlib import suppress
 from itertools import count
 
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
@@ -49,7 +49,7 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_repeated(kind, token):
 
 
 @pytest.mark.parametrize(
-    "error", [httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadTimeout, httpx.DecodingError]
+    "error", [httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ReadTimeout, httpx2.DecodingError]
 )
 def test_every_connection_failure_is_our_error_with_the_reason(error):
     tries = count()
@@ -61,7 +61,9 @@ def test_every_connection_failure_is_our_error_with_the_reason(error):
     clock = ManualClock()
     policy = Policy(clock=clock.time)
     with (
-        Client("http://h", policy=policy, transport=httpx.MockTransport(fail), sleep=clock.advance) as client,
+        Client(
+            "http://h", policy=policy, transport=httpx2.MockTransport(fail), sleep=clock.advance
+        ) as client,
         pytest.raises(ServiceUnreachable, match="GET /v1/admin/stats was not answered: the reason"),
     ):
         client.stats()
@@ -69,7 +71,7 @@ def test_every_connection_failure_is_our_error_with_the_reason(error):
 
 def test_a_transports_stop_iteration_is_no_answer():
     answers = iter(())
-    with Client("http://h", transport=httpx.MockTransport(lambda request: next(answers))) as client:
+    with Client("http://h", transport=httpx2.MockTransport(lambda request: next(answers))) as client:
         with pytest.raises(StopIteration):
             client.stats()
         with pytest.raises(RuntimeError, match="must not raise StopIteration"):
@@ -81,7 +83,7 @@ async def test_a_transports_stop_ends_no_async_iteration():
     async def fail(request):
         raise StopAsyncIteration
 
-    async with AsyncClient("http://h", transport=httpx.MockTransport(fail)) as client:
+    async with AsyncClient("http://h", transport=httpx2.MockTransport(fail)) as client:
         with pytest.raises(RuntimeError, match="must not raise StopAsyncIteration"):
             [signal async for signal in client.signals("k")]
 
@@ -93,10 +95,10 @@ def test_an_interrupted_wait_cancels_its_operation():
         seen.append((request.method, request.url.path))
         if request.method == "POST":
             raise KeyboardInterrupt
-        return httpx.Response(200, json={})
+        return httpx2.Response(200, json={})
 
     with (
-        Client("http://h", transport=httpx.MockTransport(answer)) as client,
+        Client("http://h", transport=httpx2.MockTransport(answer)) as client,
         suppress(KeyboardInterrupt),
     ):
         client.wait("k")
@@ -109,20 +111,20 @@ def test_a_prefix_stands_before_every_path():
 
     def answer(request):
         seen.append(request.url.raw_path)
-        return httpx.Response(200, json={})
+        return httpx2.Response(200, json={})
 
-    with Client("http://h/pre/", transport=httpx.MockTransport(answer)) as client:
+    with Client("http://h/pre/", transport=httpx2.MockTransport(answer)) as client:
         client.stats()
     assert seen == [b"/pre/v1/admin/stats"]
 
 
 def page(request):
-    return httpx.Response(200, text="data: 1\n\n", headers={"Content-Type": "text/html"})
+    return httpx2.Response(200, text="data: 1\n\n", headers={"Content-Type": "text/html"})
 
 
 def test_a_page_in_the_place_of_events_is_refused_with_its_type():
     with (
-        Client("http://h", transport=httpx.MockTransport(page)) as client,
+        Client("http://h", transport=httpx2.MockTransport(page)) as client,
         pytest.raises(RequestRefused, match="it is text/html, not text/event-stream"),
     ):
         next(client.events())
@@ -130,16 +132,16 @@ def test_a_page_in_the_place_of_events_is_refused_with_its_type():
 
 @pytest.mark.asyncio
 async def test_a_page_instead_of_events_is_refused_by_async_too():
-    async with AsyncClient("http://h", transport=httpx.MockTransport(page)) as client:
+    async with AsyncClient("http://h", transport=httpx2.MockTransport(page)) as client:
         with pytest.raises(RequestRefused, match="it is text/html, not text/event-stream"):
             await anext(client.events())
 
 
-HELD = httpx.Response(200, json={"key": "k", "index": 1, "value": None})
+HELD = httpx2.Response(200, json={"key": "k", "index": 1, "value": None})
 
 
 def limits_of(request):
-    """The timeouts given to httpx: how long connecting, sending and the next piece of an answer may take."""
+    """The timeouts given to httpx2: how long connecting, sending and the next piece of an answer may take."""
     timeout = request.extensions["timeout"]
     return timeout["connect"], timeout["write"], timeout["read"]
 
@@ -158,22 +160,22 @@ class Asked:
         found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(found, Exception):
             raise found
-        return httpx.Response(found.status_code, headers=found.headers, content=found.content)
+        return httpx2.Response(found.status_code, headers=found.headers, content=found.content)
 
     def client(self, **policy):
-        transport = httpx.MockTransport(self)
+        transport = httpx2.MockTransport(self)
         return Client("http://h", policy=Policy(**policy), transport=transport, sleep=self.pauses.append)
 
     def async_client(self, **policy):
         async def sleep(seconds):
             self.pauses.append(seconds)
 
-        transport = httpx.MockTransport(self)
+        transport = httpx2.MockTransport(self)
         return AsyncClient("http://h", policy=Policy(**policy), transport=transport, sleep=sleep)
 
 
 def test_timeouts_follow_the_hold_and_the_allowed_silence():
-    asked = Asked(HELD, httpx.Response(404, json={}))
+    asked = Asked(HELD, httpx2.Response(404, json={}))
     with asked.client(poll=25.0, slack=7.0) as client:
         client.watch("k", 0)
         with pytest.raises(RequestRefused):
@@ -183,7 +185,7 @@ def test_timeouts_follow_the_hold_and_the_allowed_silence():
 
 @pytest.mark.asyncio
 async def test_an_answer_to_the_async_client_may_take_as_long_as_well():
-    asked = Asked(HELD, httpx.Response(404, json={}))
+    asked = Asked(HELD, httpx2.Response(404, json={}))
     async with asked.async_client(poll=25.0, slack=7.0) as client:
         await client.watch("k", 0)
         with pytest.raises(RequestRefused):
@@ -192,20 +194,20 @@ async def test_an_answer_to_the_async_client_may_take_as_long_as_well():
 
 
 def test_a_request_that_never_left_is_always_sent_again():
-    done = httpx.Response(200, json={"completed": 0})
-    for error in (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
+    done = httpx2.Response(200, json={"completed": 0})
+    for error in (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
         asked = Asked(error("never sent"), done)
         with asked.client() as client:
             client.signal("k")
         assert len(asked.requests) == 2
-    for error in (httpx.ReadError, httpx.WriteError, httpx.ReadTimeout, httpx.RemoteProtocolError):
+    for error in (httpx2.ReadError, httpx2.WriteError, httpx2.ReadTimeout, httpx2.RemoteProtocolError):
         asked = Asked(error("may be done"), done)
         with asked.client() as client, pytest.raises(ServiceUnreachable, match="may or may not"):
             client.signal("k")
         assert len(asked.requests) == 1
 
 
-EMPTY = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=b"")
+EMPTY = httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=b"")
 
 
 def jumping():
@@ -236,8 +238,8 @@ def test_the_blocking_client_lists_page_after_page():
     shown = {"id": "o", "keys": ["k"], "need": "any", "state": "pending", "deadline": None, "elapsed": 0.0}
     shown |= {"submitted_at": "2026-01-01T12:00:00Z", "signals": []}
     asked = Asked(
-        httpx.Response(200, json={"operations": [shown], "next": "c"}),
-        httpx.Response(200, json={"operations": [shown]}),
+        httpx2.Response(200, json={"operations": [shown], "next": "c"}),
+        httpx2.Response(200, json={"operations": [shown]}),
     )
     with asked.client() as client:
         assert [operation.id for operation in client.operations()] == ["o", "o"]

@@ -1,6 +1,6 @@
 """Proxies of the environment: this machine is never asked through one, and errors name the one that was asked."""
 
-import httpx
+import httpx2
 import pytest
 
 from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
@@ -98,6 +98,6 @@ def test_only_what_may_be_an_answer_of_the_proxy_names_it():
 
 
 def test_a_given_transport_is_asked_itself():
-    transport = httpx.MockTransport(lambda _: httpx.Response(202, json={}))
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(202, json={}))
     with Client("http://service.example", transport=transport) as client:
         client.drain()

@@ -1,14 +1,12 @@
 """README's example under the test client, which runs each request on a loop of its own."""
 
-import warnings
+from starlette.testclient import TestClient
 
 from tests.test_readme import README, fenced_blocks
 
 
 def test_the_example_goes_with_a_loop_for_each_request() -> None:
     (example,) = (block.text for block in fenced_blocks(README) if "app = FastAPI()" in block.text)
-    with warnings.catch_warnings(action="ignore"):  # it asks for another client
-        from starlette.testclient import TestClient  # noqa: PLC0415 - see above
     names: dict[str, object] = {}
     exec(example, names)
     client = TestClient(names["app"])

@@ -2,12 +2,12 @@
 
 import json
 import sys
-import warnings
 
-import httpx
+import httpx2
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from starlette.requests import Request
+from starlette.testclient import TestClient
 
 from purgatory_async import Purgatory
 from purgatory_async.web import aiohttp_poll, starlette_poll
@@ -24,32 +24,23 @@ class Ready:
         return self.value
 
 
-@pytest.fixture
-def test_client():
-    """Starlette's; newer ones deprecate the httpx that is here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from starlette.testclient import TestClient  # noqa: PLC0415 - importing it is what warns
-    return TestClient
-
-
 @pytest.mark.parametrize("make_app", [starlette_app, fastapi_app], ids=["starlette", "fastapi"])
-def test_a_poll_is_answered_in_the_test_client(test_client, make_app):
-    with test_client(make_app(Ready({"status": "green"}))) as client:
+def test_a_poll_is_answered_in_the_test_client(make_app):
+    with TestClient(make_app(Ready({"status": "green"}))) as client:
         answer = client.get("/poll")
     assert (answer.status_code, answer.json()) == (200, {"status": "green"})
 
 
-def test_a_poll_ends_empty_in_the_test_client(test_client):
-    with test_client(starlette_app(Purgatory())) as client:
+def test_a_poll_ends_empty_in_the_test_client():
+    with TestClient(starlette_app(Purgatory())) as client:
         assert client.get("/poll?wait=20ms").status_code == 204
 
 
 @pytest.mark.asyncio
 async def test_a_poll_is_answered_over_the_transport_of_httpx():
     async with Purgatory() as purgatory:
-        transport = httpx.ASGITransport(starlette_app(purgatory, middlewares=1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        transport = httpx2.ASGITransport(starlette_app(purgatory, middlewares=1))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
             assert (await client.get("/poll?wait=20ms")).status_code == 204
 
 

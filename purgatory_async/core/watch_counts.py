@@ -12,8 +12,6 @@ from purgatory_async.core.watch_lists import NO_KEYS, SharedList, Watcher, is_va
 from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.native import also_compiled
 
-__all__ = ["WatchCounts"]
-
 
 @also_compiled
 class WatchCounts:

@@ -16,8 +16,6 @@ from purgatory_async.durable.fold.results import Dropped, Result
 from purgatory_async.durable.in_time import in_time
 from purgatory_async.durable.state import Guard
 
-__all__ = ["Proposals"]
-
 A = TypeVar("A")
 
 

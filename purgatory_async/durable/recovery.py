@@ -10,8 +10,6 @@ from purgatory_async.cluster.replica import Replica
 from purgatory_async.durable.heartbeat import Diverged
 from purgatory_async.durable.loading import check_reach
 
-__all__ = ["Recovery"]
-
 _LOGGER: Final = logging.getLogger(__name__)
 
 

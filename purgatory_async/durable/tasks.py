@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from purgatory_async.cluster import LogError
 
-__all__ = ["Tasks"]
-
 
 class _Closed(LogError):  # noqa: N818 - no error, but what happened
     """The state was closed by its owner."""

@@ -22,8 +22,6 @@ from purgatory_async.service.stats.survey import Survey
 from purgatory_async.service.visit import admit_change
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
-__all__ = ["HttpService"]
-
 
 class HttpService(Service):
     """A service that holds requests, knows its last minute, and can be drained.

@@ -13,8 +13,6 @@ from purgatory_async.durable.fold.replays import Repeatable, Replays
 from purgatory_async.durable.fold.results import OVERLOADED, Ended, Refused, Result, Submitted
 from purgatory_async.durable.fold.shared import Shared
 
-__all__ = ["OperationRules"]
-
 
 class OperationRules:
     """Applies submissions and ends.

@@ -16,8 +16,6 @@ from purgatory_async.service.held.takers import OF_TAKERS, Takers
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.settings.settings import Settings
 
-__all__ = ["Held"]
-
 OVERDUE: Final = 1.0  # seconds after a taker's wait until the store is asked why the wait has not ended
 
 

@@ -87,6 +87,7 @@ async def test_what_cannot_be_raised_is_refused_and_ends_nothing(calls, purgator
         calls.close,
         lambda it: calls.reject(7, it),
         lambda it: calls.reject("unknown", it),
+        lambda it: calls.reject([1], it),
     ):
         with pytest.raises(TypeError, match=f"exception instance, got {re.escape(repr(exception))}"):
             end(exception)

@@ -17,6 +17,7 @@ from purgatory_async.durable.fold.entries import Entry, Tick
 from purgatory_async.durable.fold.fold import Applied, Fold
 from purgatory_async.durable.fold.log_clock import NEVER
 from purgatory_async.durable.fold.shared import SECOND, Limits
+from purgatory_async.durable.later import Later
 from purgatory_async.durable.state import Answer, Guard, Heard
 from purgatory_async.durable.steps import Steps
 from purgatory_async.events import Observer
@@ -33,7 +34,6 @@ class AtOnce:
         limits: The limits of the fold.
         observer: Receives the events of the operations.
         heard: Called with each step.
-        guard: Asked before each change.
     """
 
     def __init__(
@@ -43,13 +43,10 @@ class AtOnce:
         limits: Limits,
         observer: Observer,
         heard: Heard,
-        *,
-        guard: Guard | None = None,
     ) -> None:
         self.epoch: Final = secrets.token_hex(8)
         self._timer: Final = timer
         self._heard: Final = heard
-        self._guard: Final = guard or Guard()
         # In whole milliseconds, so that what is due in log time is due at a tick of the timer.
         zero_us = started_us - timer.time_ns() // 1000
         self._zero_us: Final = zero_us - zero_us % _MS
@@ -74,12 +71,19 @@ class AtOnce:
     def writer(self) -> None:
         """None: there is no log."""
 
-    async def propose(self, entry: Entry) -> Answer:
+    def propose(self, entry: Entry, guard: Guard) -> Later[Answer]:
         """Apply an entry; see `State.propose`."""
+        if self._steps.busy or entry.positions != 1:
+            return self._propose_later(entry, guard)
+        guard.admit()
+        given = self._apply(entry)
+        return given if isinstance(given, Answer) else _result(given)
+
+    async def _propose_later(self, entry: Entry, guard: Guard) -> Answer:
         while True:
             if self._steps.busy:
                 await self._steps.idle()
-            self._guard.admit()
+            guard.admit()
             # During a tick with a long step other entries come in between: then the entry needs new ticks.
             if all(isinstance(self._apply(Tick()), Answer) for _ in range(entry.positions - 1)):
                 break
@@ -93,12 +97,18 @@ class AtOnce:
         elif not self._closed:
             self._apply(entry)
 
-    async def caught_up(self) -> None:
-        """Let time pass until now, so that nothing is shown that should be forgotten."""
-        await self._steps.idle()
+    def is_caught_up(self) -> bool:
+        """Let time pass until now, so that nothing is shown that should be forgotten; False if that takes long."""
+        if self._steps.busy:
+            return False
         now_us = self._zero_us + self._timer.time_ns() // 1000
         if now_us - self.fold.at_us >= _MS and not self._closed:
             self._apply(Tick())
+        return not self._steps.busy
+
+    async def caught_up(self) -> None:
+        """Let time pass until now."""
+        while not self.is_caught_up():
             await self._steps.idle()
 
     def now_us(self) -> int:
@@ -199,6 +209,10 @@ class AtOnce:
             self._apply(Tick())
         else:
             self._schedule()
+
+
+async def _result(coming: "asyncio.Future[Answer]") -> Answer:
+    return await coming
 
 
 def _raise(error: Exception) -> None:

@@ -26,7 +26,6 @@ from purgatory_async.durable.log_time import LogTime
 from purgatory_async.durable.progress import Progress
 from purgatory_async.durable.proposals import Proposals
 from purgatory_async.durable.recovery import Recovery
-from purgatory_async.durable.state import Guard
 from purgatory_async.durable.steps import Steps
 from purgatory_async.durable.tasks import Tasks
 from purgatory_async.durable.ticks import Ticks
@@ -44,12 +43,10 @@ class OnLog(Generic[A]):
         timer: For all waits of this object.
         timeout: Seconds for which a proposal or a read waits for the engine.
         make: Makes an empty fold, given its log time in microseconds.
-        applied: Called with the result and effects of each step, in the order of the log, also while the log is read at
-            the start; returns what this worker's proposal is answered with. An error from it ends `run`.
+        applied: Called with the result and effects of each step in turn, also at the start; gives proposals answers.
         replaced: Called with each loaded fold, before entries are applied to it; the fold before is closed.
         limits: The limits to set in the log; None for none.
         outage: Logs the engine's failures; None makes one.
-        guard: Asked before each change; None lets all through.
 
     Attributes:
         fold, log, propose, post, settled: The state, and its log; see `State`.
@@ -70,7 +67,6 @@ class OnLog(Generic[A]):
         replaced: Callable[[Fold], None],
         limits: SetLimits | None = None,
         outage: Outage | None = None,
-        guard: Guard | None = None,
     ) -> None:
         self.fold = Fold()
         self.epoch = ""
@@ -92,7 +88,7 @@ class OnLog(Generic[A]):
         self._progress: Final = Progress(log, timer, self._tasks.start, outage)
         self.contact: Final = self._progress.contact
         self.proposals: Final = Proposals[A](
-            log, timer, timeout, guard=guard or Guard(), contact=self.contact, noted=self._note_appended
+            log, timer, timeout, contact=self.contact, noted=self._note_appended
         )
         self._writer: Final = self.proposals.writer
         self.propose: Final = self.proposals.propose
@@ -177,6 +173,10 @@ class OnLog(Generic[A]):
             self._steps.drop()
             self.fold.close()
             await self.log.aclose()
+
+    def is_caught_up(self) -> bool:
+        """False: only the log knows."""
+        return False
 
     async def caught_up(self) -> None:
         """Return once all that was in the log when this was called is applied here.

@@ -26,7 +26,6 @@ class Proposals(Generic[A]):
         log: An open log.
         timer: For the timeout.
         timeout: Seconds for which a proposal waits for the engine.
-        guard: Asked before each change.
         contact: What was heard of the engine; it hears what is refused.
         noted: Called with each batch that is in the log.
 
@@ -41,14 +40,12 @@ class Proposals(Generic[A]):
         timer: Timer,
         timeout: float,
         *,
-        guard: Guard,
         contact: Contact,
         noted: Callable[[Appended, Sequence[bytes]], object],
     ) -> None:
         self.appended = self.repeated = 0
         self._timer: Final = timer
         self._timeout: Final = timeout
-        self._guard: Final = guard
         self._contact: Final = contact
         self._noted: Final = noted
         self.writer: Final = Writer[Entry, A](
@@ -62,7 +59,7 @@ class Proposals(Generic[A]):
     def __repr__(self) -> str:
         return f"<Proposals of {self.writer.name} waiting={self.writer.waiting}>"
 
-    async def propose(self, entry: Entry) -> A:
+    async def propose(self, entry: Entry, guard: Guard) -> A:
         """Append an entry, which becomes this worker's; return its answer once it is durable and applied here.
 
         Raises:
@@ -72,12 +69,12 @@ class Proposals(Generic[A]):
                 the caller has the same effect.
             LogError: The state is closed, or has failed.
         """
-        self._guard.admit()
+        guard.admit()
         proposed = self.writer.propose(entry, size_of(entry), [Tick()] * (entry.positions - 1))
         appended = self.appended
         try:
             late = "the entry was not applied within {} s; it may still happen"
-            with self._guard.revocable(lambda refusal: self.writer.withdraw(proposed, refusal)):
+            with guard.revocable(lambda refusal: self.writer.withdraw(proposed, refusal)):
                 return await in_time(proposed, self._timer, self._timeout, late)
         except LogUnavailable as error:
             if self.appended == appended and error.cause == "timeout":

@@ -13,6 +13,7 @@ from purgatory_async.durable.fold.entries import Entry
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.results import Result
 from purgatory_async.durable.fold.shared import Effect
+from purgatory_async.durable.later import Later
 
 
 class Answer(Struct, frozen=True):
@@ -34,7 +35,9 @@ Heard = Callable[[Result, Sequence[Effect]], Answer]
 
 
 class Guard:
-    """Asked by a state before each change, in its caller's context. This one lets every change through."""
+    """Asked by a state before a change, for who makes it. This one lets every change through."""
+
+    __slots__ = ()
 
     def admit(self) -> None:
         """Note that the caller is about to make a change; raises what `State.propose` should raise if it may not."""
@@ -63,11 +66,15 @@ class State(Protocol):
         """The name under which this process appends now; None without a log."""
         ...
 
-    async def propose(self, entry: Entry) -> Answer:
-        """Apply an entry, and return its answer.
+    def propose(self, entry: Entry, guard: Guard) -> Later[Answer]:
+        """Apply an entry, and return what it gave: at once if nothing has to be waited for.
+
+        Args:
+            entry: The change.
+            guard: Asked right before it: whose change it is.
 
         Raises:
-            Exception: What the `Guard` raises: the caller may not.
+            Exception: What the guard raises: the caller may not.
             PurgatoryFull: Too many entries wait for the log.
             LogUnavailable: The outcome is unknown; the entry may still be applied later.
         """
@@ -78,6 +85,13 @@ class State(Protocol):
 
     async def settled(self) -> None:
         """Return once no step is under way: the fold may be read as a whole until something else is awaited."""
+
+    def is_caught_up(self) -> bool:
+        """Whether everything that was answered anywhere is applied here, and log time is the present.
+
+        False also if that is not known without waiting: then await `caught_up`.
+        """
+        ...
 
     async def caught_up(self) -> None:
         """Return once everything that was answered anywhere is applied here, and log time is the present.
@@ -118,3 +132,8 @@ class State(Protocol):
 
     async def aclose(self) -> None:
         """End: nothing is applied any more. Idempotent."""
+
+
+def caught_up(state: State) -> Later[None]:
+    """Catch up with all that was answered anywhere: at once if that is known to be so; see `State.caught_up`."""
+    return None if state.is_caught_up() else state.caught_up()

@@ -12,7 +12,9 @@ from purgatory_async.durable.fold.checkpoint import digest, parts
 from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.results import Result
+from purgatory_async.durable.later import at_last
 from purgatory_async.durable.on_log import OnLog
+from purgatory_async.durable.state import Guard
 from tests.cluster.faulty import FaultyLog
 
 TIMEOUT = 5.0
@@ -173,7 +175,7 @@ class Worker:
 
     async def propose(self, entry):
         """The result."""
-        return (await self.state.propose(entry)).result
+        return (await at_last(self.state.propose(entry, Guard()))).result
 
     def seen(self, kind):
         """The effects of one class."""

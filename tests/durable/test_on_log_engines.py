@@ -11,6 +11,7 @@ from purgatory_async.durable.fold.checkpoint import digest, parts
 from purgatory_async.durable.fold.entries import PutItem, SignalKey, SubmitOperation, WantItem
 from purgatory_async.durable.fold.results import Leased, Submitted
 from purgatory_async.durable.on_log import OnLog
+from purgatory_async.durable.state import Guard
 from tests.cluster.conftest import engine, engine_name  # noqa: F401 - fixtures
 from tests.cluster.reading import each
 
@@ -44,18 +45,18 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
                 one = SubmitOperation(
                     id=f"{name}-{number}", keys=(f"{name}-{number}",), timeout_us=60_000_000
                 )
-                assert await state.propose(one) == Submitted(one.id, "pending")
-                signalled = await state.propose(SignalKey(key=f"{name}-{number}"))
+                assert await state.propose(one, Guard()) == Submitted(one.id, "pending")
+                signalled = await state.propose(SignalKey(key=f"{name}-{number}"), Guard())
                 assert signalled.completed == 1
 
         await asyncio.gather(
             *(client(state, name) for name, state in zip("abcd", [here, there] * 2, strict=True))
         )
         await engine.cut()
-        await here.propose(PutItem(queue="q", item=Raw(b'"x"'), delay_us=0))
+        await here.propose(PutItem(queue="q", item=Raw(b'"x"'), delay_us=0), Guard())
         await there.caught_up()
         assert there.fold.queues.kept == 1
-        wanted = await there.propose(WantItem(queue="q", lease_id="l", lease_us=100_000, max=1))
+        wanted = await there.propose(WantItem(queue="q", lease_id="l", lease_us=100_000, max=1), Guard())
         assert isinstance(wanted, Leased)
         saved, state = here.fold.position, list(parts(here.fold))  # before anything else is applied
         log = engine.log()
@@ -68,7 +69,7 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
                 break
             await asyncio.sleep(0.02)
         assert late.fold.queues.kept == 1
-        await late.propose(SignalKey(key="last"))
+        await late.propose(SignalKey(key="last"), Guard())
         while len({state.position for state in (here, there, late)}) > 1:
             await asyncio.gather(*(state.caught_up() for state in (here, there, late)))
         assert len({(state.position, digest(state.fold)) for state in (here, there, late)}) == 1

@@ -23,6 +23,8 @@ from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.results import Dropped
+from purgatory_async.durable.later import at_last
+from purgatory_async.durable.state import Guard
 from purgatory_async.testing import VirtualTimeLoop
 from tests.cluster.faulty import ANSWER, REQUEST
 from tests.durable.log_workers import Store, Worker, settled
@@ -99,7 +101,7 @@ class Workers(RuleBasedStateMachine):
         worker = self.workers[which % len(self.workers)]
 
         async def propose():
-            task = asyncio.ensure_future(worker.state.propose(entry))
+            task = asyncio.ensure_future(at_last(worker.state.propose(entry, Guard())))
             await asyncio.sleep(0)
             self.proposals.append(Proposal(mark, task))
 

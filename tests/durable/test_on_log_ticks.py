@@ -8,6 +8,7 @@ from msgspec import Raw
 from purgatory_async.durable.fold.entries import EndLease, ExtendLease, PutItem, SignalKey, WantItem
 from purgatory_async.durable.fold.leases import ItemLeased, TakerLeft
 from purgatory_async.durable.fold.operations import OperationEnded
+from purgatory_async.durable.state import Guard
 from tests.durable.log_workers import settled, submit
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
@@ -164,7 +165,7 @@ async def test_what_ended_before_its_deadline_is_not_kept(workers):
         for number in range(2000):
             worker.state.post(submit(f"o{batch}-{number}", 60 * SECOND))
             worker.state.post(SignalKey(key=f"o{batch}-{number}"))
-        await worker.state.propose(SignalKey(key="k"))
+        await worker.state.propose(SignalKey(key="k"), Guard())
     assert len(worker.state.ticks._own) <= 2048
     await worker.propose(SignalKey(key="pending"))
     assert worker.fold.next_us is None

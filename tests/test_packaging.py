@@ -161,7 +161,6 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "msgspec",
         "prometheus-client",
         "rich",
-        "uvicorn",
         "uvloop",
     }
     assert requirements(built, "service") == service

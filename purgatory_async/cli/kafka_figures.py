@@ -1,9 +1,8 @@
 """What ``purgatory kafka --metrics-port`` serves: metrics under Kafka's names, and figures for ``purgatory top``."""
 
-import asyncio
 import socket
-from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from heapq import nlargest
@@ -12,7 +11,6 @@ from operator import itemgetter
 from typing import Any, Final, cast
 
 import msgspec
-import uvicorn
 from prometheus_client import ProcessCollector, generate_latest
 
 from purgatory_async import Purgatory, Timer
@@ -20,13 +18,22 @@ from purgatory_async.events import Observers
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.metrics import Metrics
+from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.contract.version import VERSION
-from purgatory_async.service.http.answer import Answer
+from purgatory_async.service.http.answer import Answer, refusal
+from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.front import Front
+from purgatory_async.service.http.head import Head
+from purgatory_async.service.http.unsent import Unsent
+from purgatory_async.service.http.wire import Address, Asked, Wire
+from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.stats.recent import Probe, Recent
-from purgatory_async.web.asgi import Receive, Scope, Send
 
 _LAG_PERIOD_S: Final = 0.1
 _MOST_KEYS: Final = 10
+_BACKLOG: Final = 128
+_UNSENT: Final = 1 << 24  # bytes
+_GRACE_S: Final = 1.0
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _KAFKA: Final = "kafka_server_delayedoperationpurgatory"
 """The bean of Kafka's purgatories, as its JMX exporter for Prometheus names it."""
@@ -56,17 +63,15 @@ class Figures:
         self._show(broker)
         Probe(self.timer, _LAG_PERIOD_S, self._note_lag).start()
         listening = socket.create_server((broker.host, port))
-        app = partial(self._answer, broker)
-        config = uvicorn.Config(
-            app, interface="asgi3", ws="none", lifespan="off", log_config=None, access_log=False
-        )
-        server = _Server(config)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(server.serve([listening]))
-            try:
-                yield f"http://{broker.host}:{listening.getsockname()[1]}"
-            finally:
-                server.should_exit = True
+        app = _Application(partial(self.answer, broker), self.timer)
+        log, unsent = stderr_log(), Unsent(_UNSENT, self.timer)
+        front = Front(ServerContext(app, self.timer, Deadlines(head=10, body=10), log, unsent), ())
+        await front.listen([listening], _BACKLOG)
+        try:
+            yield f"http://{broker.host}:{listening.getsockname()[1]}"
+        finally:
+            await front.stop_accepting(())
+            await front.ended(_GRACE_S, lambda: False)
 
     def _show(self, broker: Broker) -> None:
         purgatories = broker.node.purgatories
@@ -97,16 +102,15 @@ class Figures:
         self._metrics.loop_lag.observe(lag_s)
         self._recent.note_lag(lag_s)
 
-    async def _answer(self, broker: Broker, scope: Scope, _: Receive, send: Send) -> None:
-        if scope["path"] == "/metrics":
-            found = Answer(200, generate_latest(self._metrics.registry), _TEXT)
-        elif scope["path"] == "/v1/admin/stats":
-            found = Answer(200, msgspec.json.encode(self._stats(broker)))
-        else:
-            found = Answer(404)
-        if scope["method"] not in {"GET", "HEAD"}:
-            found = Answer(405, headers=(("Allow", "GET, HEAD"),))
-        await found.send_to(send, head_only=scope["method"] == "HEAD")
+    def answer(self, broker: Broker, method: str, path: bytes) -> Answer:
+        """Answer a request. O(watched keys)."""
+        if method not in {"GET", "HEAD"}:
+            return Answer(405, headers=(("Allow", "GET, HEAD"),))
+        if path == b"/metrics":
+            return Answer(200, generate_latest(self._metrics.registry), _TEXT)
+        if path == b"/v1/admin/stats":
+            return Answer(200, msgspec.json.encode(self._stats(broker)))
+        return Answer(404)
 
     def _stats(self, broker: Broker) -> dict[str, Any]:
         """O(watched keys)."""
@@ -137,13 +141,36 @@ class Figures:
         }
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: the broker's command has its own."""
+class _Application:
+    """Answers each request at once; see `http.wire.Application`."""
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
+    def __init__(self, answer: Callable[[str, bytes], Answer], timer: Timer) -> None:
+        self._answer: Final = answer
+        self._timer: Final = timer
+
+    def request(self, head: Head | None, _: Address, wire: Wire, *, root: str = "") -> Asked:
+        """Return the request of a head."""
+        del root
+        return Asked(self, wire, head, began=self._timer.time(), held={})
+
+    def serve(self, request: Asked) -> None:
+        """Answer it."""
+        request.ended = True
+        request.wire.answer(self._answer(request.method, request.path), self.stamp(request))
+
+    def refuse(self, request: Asked, problem: Problem) -> tuple[Answer, bytes]:
+        """Return the answer to a malformed one."""
+        return refusal(problem), self.stamp(request)
+
+    def go_on(self, request: Asked, step: Callable[..., object], *_: object) -> None:
+        """Nothing waits here."""
+
+    def drop(self, request: Asked) -> None:
+        """Nothing is kept of it."""
+
+    def stamp(self, request: Asked) -> bytes:
+        """Return the lines of the fields that all answers have."""
+        return b"x-request-id: %b\r\n" % request.id
 
 
 def _watched(purgatory: Purgatory) -> float:

@@ -1,4 +1,5 @@
 """The purgatory as an HTTP service, for clients in any language.
 
-`create_app` in `app` makes the ASGI application; `serve` in `server` runs it.
+`serve` in `process.server` runs it on connections of its own. `create_app` in `app` makes an ASGI application of it,
+for other servers, or to mount in another application.
 """

@@ -1,34 +1,38 @@
-"""The ASGI application: routes requests and turns problems and exceptions into answers.
+"""The application: checks and routes requests, and turns what their endpoints give into answers.
 
-It runs under any ASGI server or mounted in another application. Only with a store does it need the lifespan protocol,
-in which it loads its state.
+It answers the connections of the service's own server, and, as an ASGI application, under any other server or inside
+another application. Only with a store does it need ASGI's lifespan, in which it loads its state.
 """
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable, Sequence
-from typing import Final
-
-import msgspec
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Final
+from urllib.parse import quote
 
 from purgatory_async import OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.cluster.writer import MAX_WAITING, MAX_WAITING_BYTES
+from purgatory_async.durable.later import at_last
 from purgatory_async.service.access.check import Access
 from purgatory_async.service.access.rates import Rates
-from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
-from purgatory_async.service.api.request import REPEATABLE, Request
+from purgatory_async.service.api.endpoint import Endpoint, Routes
+from purgatory_async.service.api.request import REPEATABLE, BodyAwaited, Request
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import Field
-from purgatory_async.service.held.stream import Stalled
-from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
-from purgatory_async.service.http.traffic import Traffic
+from purgatory_async.service.held.given import HELD, Given, Streamed
+from purgatory_async.service.http.answer import Answer, refusal
+from purgatory_async.service.http.asgi import Adapter
+from purgatory_async.service.http.head import Head
+from purgatory_async.service.http.traffic import Traffic, decoded_path
+from purgatory_async.service.http.wire import Address, Wire
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.logs import Log, stderr_log
 from purgatory_async.service.service import utc_now
 from purgatory_async.service.settings.settings import Settings
-from purgatory_async.service.visit import VISIT, Visit
+from purgatory_async.service.visit import PRESENT, TASKS
 from purgatory_async.web.asgi import Receive, Scope, Send
 from purgatory_async.web.race import ClientLeft
 
@@ -36,7 +40,10 @@ CATCH_UP: Final = 5.0  # seconds that a request waits for the position that it n
 
 
 class Application:
-    """The service as an ASGI 3 application.
+    """The service as an application of its connections, and of ASGI 3.
+
+    Attributes:
+        tasks: The tasks that answer requests.
 
     Raises:
         SettingsError: The tokens file is unusable.
@@ -48,152 +55,217 @@ class Application:
         self.traffic: Final = Traffic(log if service.settings.access_log else None, service.now)
         service.metrics.registry.register(self.traffic)
         self.rates = Rates(service.timer.time_ns)
+        self.tasks: Final[set[asyncio.Task[Any]]] = set()
         self._log = log
         self._routes = Routes(ROUTES)
-        self._base = service.settings.base_path.encode()
+        self._prefix = quote(service.settings.base_path)
+        self._base = self._prefix.encode()
+        self._max_body = service.settings.max_body
+        self._asgi: Final = Adapter(self, self.keep, service.aclose)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve an ASGI scope: ``http`` or ``lifespan``; refuse ``websocket``."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
+        await self._asgi(scope, receive, send)
+
+    # For connections; see `http.wire.Application`.
+
+    def request(self, head: Head | None, address: Address, wire: Wire, *, root: str = "") -> Request:
+        """Return the request of a head.
+
+        Args:
+            head: None if it is malformed.
+            address: Which the connection reached.
+            wire: Takes the answer.
+            root: The mount point, percent-encoded as in the client's URLs.
+        """
+        path = b"" if head is None else head.path
+        below = _below(path, root.encode()) if root else path
+        if self._base:
+            below = _below(below, self._base)
+        return Request(
+            *(self, wire, head, address),
+            began=self.service.now(),
+            held=self.traffic.held,
+            below=below,
+            prefix=root + self._prefix,
+            max_body=self._max_body,
+        )
+
+    def serve(self, request: Request) -> None:
+        """Answer a request by its wire, at once or later; called again, it has more of its body."""
+        if request.endpoint is None:
+            self.go_on(request, self._begin, request)
         else:
-            visit = VISIT.get()
-            if visit is not None and visit.scope is scope:
-                try:
-                    await self._serve(visit, scope, receive, send)
-                finally:
-                    if visit.admission is not None:
-                        self.access.leave(visit.admission)
-            else:
-                await self._visit(scope, receive, send)
+            self.go_on(request, request.endpoint, self.service, request)
 
-    async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request under another server, or mounted in an application: its visit begins here."""
-        visit = self.traffic.begin(scope)
-        visit.task = asyncio.current_task()
-        token = VISIT.set(visit)
-        try:
-            await self._serve(visit, scope, receive, send)
-        finally:
-            visit.task = None
-            VISIT.reset(token)
-            if visit.admission is not None:
-                self.access.leave(visit.admission)
+    def refuse(self, request: Request, problem: problems.Problem) -> tuple[Answer, bytes]:
+        """Count a refusal of the connection's own; return the answer, and the line with the request's id."""
+        self.traffic.refuse(problem.kind)
+        self.drop(request)
+        answer = refusal(problem)
+        self.traffic.end(request, answer.status, 0 if request.method == "HEAD" else len(answer.body))
+        return answer, b"x-request-id: %b\r\n" % request.id
 
-    async def _serve(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> None:
-        reply: Reply
+    # For what keeps requests waiting; see `visit.Server`.
+
+    def go_on(self, request: Request, step: Callable[..., Given], *args: Any) -> None:
+        """Take a step of a request: ``step(*args)`` gives its answer, or what comes before it."""
+        before, PRESENT.visit = PRESENT.visit, request
+        given: Given
         try:
-            reply = await self._answer(visit, scope, receive)
-        except ClientLeft:
+            given = step(*args)
+            if type(given) is Answer:
+                self._check(request)
+        except BodyAwaited:
+            request.await_body()
             return
-        except problems.Problem as problem:
-            reply = self._refusal(problem)
-        except LogError as error:
-            reply = self._refusal(problems.store_unavailable(str(error)))
-        except PurgatoryFull:
-            reply = self._refusal(
-                problems.overloaded(
-                    f"changes, or {MAX_WAITING_BYTES} bytes of them, for the store", MAX_WAITING
-                )
-            )
-        except Exception as error:  # noqa: BLE001 - the last resort: log the bug, hide it from the client
-            self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
-            reply = self._refusal(problems.internal())
-        head_only = scope["method"] == "HEAD"
-        try:
-            await reply.send_to(send, head_only=head_only, stamp=self._stamp(visit, scope))
-        except Stalled:
-            self._end(visit, reply, head_only=head_only)
-            raise  # the answer is incomplete: only the server can cut the connection
-        except OSError:
-            return  # ASGI's sign that the client left
-        self._end(visit, reply, head_only=head_only)
+        except (ClientLeft, ConnectionError):
+            self.drop(request)
+            return
+        except Exception as error:  # noqa: BLE001 - all that a step raises is answered
+            given = self._refusal(request, error)
+        finally:
+            PRESENT.visit = before
+        if type(given) is Answer:
+            self._answer(request, given)
+        elif type(given) is Streamed:
+            self.drop(request)
+            self.traffic.end(request, 200, given)
+        elif given is not HELD:
+            self._start(request, given)
 
-    def _end(self, visit: Visit, reply: Reply, *, head_only: bool) -> None:
-        self.traffic.end(visit, reply.status, 0 if head_only else reply.sent)
+    def drop(self, request: Request) -> None:
+        """Give a request up: its client has left. Idempotent."""
+        request.gone = True
+        self._leave(request)
 
-    async def _answer(self, visit: Visit, scope: Scope, receive: Receive) -> Reply:
-        path = raw_path(scope, self._base)
-        route = self._routes.match(path)
+    def _answer(self, request: Request, answer: Answer) -> None:
+        if request.gone or request.ended:
+            self.drop(request)
+            return
+        self._leave(request)
+        stamp = self.stamp(request)
+        request.wire.answer(answer, stamp)
+        self.traffic.end(request, answer.status, 0 if request.method == "HEAD" else len(answer.body))
+
+    def _leave(self, request: Request) -> None:
+        if request.admission is not None and not request.ended:
+            self.access.leave(request.admission)
+        request.ended = True
+
+    # The steps.
+
+    def _begin(self, request: Request) -> Given:
+        """Find the endpoint and check who asks for it, then call it."""
+        route = self._routes.match(request.below)
+        endpoints: Mapping[str, Endpoint] = {}
         if route is not None:
-            visit.route = route[0]
-        admission = self.access.check(scope, {} if route is None else route[1])
+            request.route, endpoints, request.parameters = route
+        admission = self.access.check(
+            request.method, request.version, request.fields, request.address, endpoints
+        )
         if admission is not None:
-            visit.admission = admission
+            request.admission = admission
             self.access.enter(admission)
             self.rates.count(admission.grant)
         if route is None:
-            raise problems.not_found(path.decode("ascii", "backslashreplace"))
-        pattern, endpoints, parameters = route
-        endpoint = endpoints.get(scope["method"])
+            raise problems.not_found(request.below.decode("ascii", "backslashreplace"))
+        endpoint = endpoints.get(request.method)
         if endpoint is None:
-            raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        guarded = path.startswith(b"/v1/") and not path.startswith(b"/v1/admin/")
-        if guarded:
+            raise problems.method_not_allowed(request.method, tuple(endpoints))
+        if request.guarded:
             self.service.held.unsent.check()
-        settings = self.service.settings
-        request = Request(
-            *(scope, receive, parameters, settings.max_body, admission),
-            route=pattern,
-            base_path=settings.base_path,
-        )
         position = request.position()
-        if REPEATABLE in endpoint.headers or endpoint.adds_up:
+        if endpoint.adds_up or REPEATABLE in endpoint.headers:
             request.check_repeatable(refused=endpoint.adds_up)
-        try:
-            if position and position > self.service.fold.position:
-                await self._reach(position)
-            reply = await endpoint.serve(self.service, request)
-        except problems.Problem:
-            visit.check()  # first, as at its head
-            raise
-        visit.check()
-        if guarded and scope["method"] == "GET":
-            self.service.held.unsent.check()  # it may have been held; a change must be answered as it is
-        return reply
+        request.endpoint = endpoint.serve
+        if position > self.service.fold.position:
+            return self._serve_at(request, position)
+        return endpoint.serve(self.service, request)
 
-    async def _reach(self, position: int) -> None:
-        """Wait until what another worker answered is applied here too."""
+    async def _serve_at(self, request: Request, position: int) -> Any:
+        """Serve once what another worker answered is applied here too."""
         try:
             await self.service.held.positions.reach(position, CATCH_UP)
         except OperationExpired:
             raise problems.behind(position, self.service.fold.position) from None
         except PurgatoryClosed:
             raise problems.draining() from None
+        assert request.endpoint is not None, "a request is let in before it waits"
+        return await at_last(request.endpoint(self.service, request))
 
-    def _stamp(self, visit: Visit, scope: Scope) -> Sequence[Field]:
-        """Return the fields of every answer: the request's id, and under ``/v1`` which state it is from."""
-        if not raw_path(scope, self._base).startswith(b"/v1/"):
-            return (visit.field,)
-        state = self.service.state
-        position = (b"x-purgatory-position", b"%d" % state.fold.position)
-        epoch = ((b"x-purgatory-epoch", state.epoch.encode()),) if state.epoch else ()  # it is not loaded yet
-        return (visit.field, position, *epoch)
+    def _start(self, request: Request, coroutine: Any) -> None:
+        """Go on in a task."""
+        context = copy_context()
+        context.run(TASKS.set, request)
+        task = asyncio.get_running_loop().create_task(self._carry(request, coroutine), context=context)
+        if not task.done():  # as it may be on a loop that starts tasks at once
+            request.task = task
+            self.tasks.add(task)
+            task.add_done_callback(partial(self._finish, request))
 
-    def _refusal(self, problem: problems.Problem) -> Answer:
+    async def _carry(self, request: Request, coming: Any) -> None:
+        """Go on with what comes, before another task has its answer: else memory would hold all of a pass."""
+        came: list[Any] = []
+        try:
+            came.append(await coming)
+        except Exception as error:  # noqa: BLE001 - all that a step raises is answered
+            came.append(error)
+        request.task = None
+        self.go_on(request, _only, came)
+
+    def _finish(self, request: Request, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if task.cancelled():
+            request.task = None
+            self.drop(request)
+            request.wire.cut()
+        else:
+            task.result()  # what it raises is a fault of ours, which the loop logs
+
+    # Refusals, and what all answers have.
+
+    def _check(self, request: Request) -> None:
+        """Check that a request may be answered: time may have passed since it was let in."""
+        request.check()
+        if request.guarded and request.method == "GET":
+            self.service.held.unsent.check()  # a change must be answered as it is
+
+    def _refusal(self, request: Request, error: Exception) -> Answer:
+        match error:
+            case problems.Problem():
+                problem = (
+                    request.refusal or error
+                )  # what its token lacks comes before all else, as at its head
+            case LogError():
+                problem = problems.store_unavailable(str(error))
+            case PurgatoryFull():
+                most = f"changes, or {MAX_WAITING_BYTES} bytes of them, for the store"
+                problem = problems.overloaded(most, MAX_WAITING)
+            case _:
+                # The last resort: log the bug, hide it from the client.
+                self._log.error(
+                    "request failed",
+                    request_id=request.request_id,
+                    method=request.method,
+                    path=decoded_path(request.path),
+                    exc_info=error,
+                )
+                problem = problems.internal()
         self.traffic.refuse(problem.kind)
-        headers = problem.headers
         if problem.kind in problems.RETRIED:
-            headers = (*headers, ("Retry-After", str(self.service.retry_after())))
-        if problem.kind is problems.Kind.DRAINING:
-            headers = (*headers, ("Connection", "close"))
-        return Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON, headers)
+            return refusal(problem, ("Retry-After", str(self.service.retry_after())))
+        return refusal(problem)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        running: asyncio.Task[None] | None = None
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                running = asyncio.create_task(self.keep(), name="state")
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.service.aclose()
-                if running is not None:
-                    await running
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+    def stamp(self, request: Request) -> bytes:
+        """Return the fields of every answer: the request's id, and under ``/v1`` which state it is from."""
+        if not request.below.startswith(b"/v1/"):
+            return b"x-request-id: %b\r\n" % request.id
+        state = self.service.state
+        line = (
+            b"x-purgatory-epoch: %b\r\n" % state.epoch.encode() if state.epoch else b""
+        )  # it is not loaded yet
+        return b"x-request-id: %b\r\nx-purgatory-position: %d\r\n%b" % (request.id, state.fold.position, line)
 
     async def keep(self) -> None:
         """Keep the service's state up to date; log what ends this before the service is closed."""
@@ -201,6 +273,19 @@ class Application:
             await self.service.run(self._log)
         except LogError as error:
             self._log.error("the state cannot be kept", reason=str(error))
+
+
+def _only(came: list[Any]) -> Any:
+    """Take what is in a list, or raise it: an exception that is named in a frame that it passed would keep itself."""
+    if isinstance(came[0], Exception):
+        raise came.pop()
+    return came.pop()
+
+
+def _below(path: bytes, prefix: bytes) -> bytes:
+    """Return a path below a prefix, which a proxy or an ASGI server may have removed already."""
+    below = path.removeprefix(prefix)
+    return below or b"/" if below.startswith(b"/") or not below else path
 
 
 def create_app(

@@ -21,7 +21,6 @@ from purgatory_async.metrics import Metrics
 from purgatory_async.service.held.waits import Waits
 from purgatory_async.service.logs import Log as Lines
 from purgatory_async.service.settings.settings import Settings, SettingsError
-from purgatory_async.service.visit import RIGHTS
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -50,7 +49,7 @@ def state_for(
     """
     if settings.store.in_memory:
         started_us = (now - _EPOCH) // dt.timedelta(microseconds=1)
-        return AtOnce(timer, started_us, _limits(settings), waits, heard, guard=RIGHTS)
+        return AtOnce(timer, started_us, _limits(settings), waits, heard)
     try:
         store, sync = _store_of(settings)
         log_of(store, sync=sync)
@@ -66,7 +65,6 @@ def state_for(
         replaced=replaced,
         limits=_explicit(settings),
         outage=outage,
-        guard=RIGHTS,
     )
 
 

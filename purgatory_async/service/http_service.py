@@ -9,6 +9,8 @@ from typing import Final
 
 from purgatory_async import Timer
 from purgatory_async.clock import monotonic
+from purgatory_async.durable.later import Later
+from purgatory_async.durable.state import Guard, caught_up
 from purgatory_async.service.backing import keep
 from purgatory_async.service.contract.messages import Draining
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
@@ -19,7 +21,6 @@ from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
-from purgatory_async.service.visit import admit_change
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 
@@ -79,6 +80,10 @@ class HttpService(Service):
         state = "draining" if self.draining else "serving"
         return f"<HttpService {state} pending={self.pending} held={self.held.count}>"
 
+    def caught_up(self) -> Later[None]:
+        """Catch up with all that was answered anywhere."""
+        return caught_up(self.state)
+
     def note_lag(self, seconds: float) -> None:
         """Count a delay of the event loop."""
         self.metrics.loop_lag.observe(seconds)
@@ -103,9 +108,9 @@ class HttpService(Service):
         self.leaving = True
         return super().drain() + self.held.close()
 
-    def begin_drain(self) -> Draining:
-        """Become not ready, serve for the drain delay, then `drain`; return what it ends. Raises as `admit_change`."""
-        admit_change()
+    def begin_drain(self, by: Guard) -> Draining:
+        """Become not ready, serve for the drain delay, then `drain`; return what it ends. Raises what ``by`` does."""
+        by.admit()
         held = self.held.count
         if not self.leaving:
             self.leaving = True

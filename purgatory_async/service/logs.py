@@ -11,12 +11,12 @@ import os
 import select
 import sys
 from contextlib import suppress
-from typing import Any, Final, Protocol, TextIO, cast
+from typing import Final, Protocol, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from purgatory_async.service.visit import VISIT
+from purgatory_async.service.visit import PRESENT, TASKS, Visit
 
 
 class Log(Protocol):
@@ -44,18 +44,22 @@ def one_line(values: object, **_: object) -> str:
 
 
 def _with_request(_logger: WrappedLogger, _method: str, values: EventDict) -> EventDict:
-    """Add the id of the request that the present task answers."""
-    visit = VISIT.get()
-    if visit is not None and visit.task is not None and visit.task is _present_task():
+    """Add the id of the request that is being answered."""
+    visit = _present_visit()
+    if visit is not None:
         values.setdefault("request_id", visit.request_id)
     return values
 
 
-def _present_task() -> asyncio.Task[Any] | None:
+def _present_visit() -> Visit | None:
     try:
-        return asyncio.current_task()
+        task = asyncio.current_task()
     except RuntimeError:
         return None  # no loop runs in this thread
+    if PRESENT.visit is not None:
+        return PRESENT.visit
+    visit = TASKS.get()
+    return visit if visit is not None and task is not None and visit.task is task else None
 
 
 class _Lines:
@@ -123,7 +127,7 @@ def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO, **val
 
 
 class ForwardingHandler(logging.Handler):
-    """Forwards records of the standard library's logging, such as uvicorn's, to a log."""
+    """Forwards records of the standard library's logging, such as asyncio's, to a log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.INFO)

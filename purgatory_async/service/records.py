@@ -5,6 +5,7 @@ from typing import Final
 
 from purgatory_async import Purgatory, Timer
 from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.later import Later
 from purgatory_async.durable.state import State
 from purgatory_async.events import Event
 from purgatory_async.journal import REASONS, Journal, JournalError, Sync, Usage, WhenFull
@@ -13,6 +14,9 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.settings.settings import Settings, SettingsError
 
 UNRECORDED: Final = ("X-Purgatory-Recorded", "false")
+
+
+Headers = tuple[tuple[str, str], ...]
 
 
 class Records:
@@ -144,7 +148,7 @@ class Records:
         if self._journal is not None:
             self._unrecorded.add(operation.id)
 
-    async def record(self, operation: Operation) -> tuple[tuple[str, str], ...]:
+    def record(self, operation: Operation) -> Later[Headers]:
         """Wait until a submission is recorded; withdraw it if that fails while it is pending.
 
         Returns:
@@ -153,8 +157,9 @@ class Records:
         Raises:
             Problem: ``overloaded``; the operation is withdrawn.
         """
-        if operation.id not in self._unrecorded:
-            return ()
+        return self._record(operation) if operation.id in self._unrecorded else ()
+
+    async def _record(self, operation: Operation) -> Headers:
         try:
             await self.commit()
         except problems.Problem:
@@ -166,12 +171,15 @@ class Records:
         self._unrecorded.discard(operation.id)
         return ()
 
-    async def settle(self) -> tuple[tuple[str, str], ...]:
+    def settle(self) -> Later[Headers]:
         """Wait as `commit` does, for a change that cannot be undone.
 
         Returns:
             Header fields for its answer: empty once it is recorded, else `UNRECORDED`.
         """
+        return () if self._journal is None else self._settle()
+
+    async def _settle(self) -> Headers:
         try:
             await self.commit()
         except problems.Problem:

@@ -8,9 +8,10 @@ journal records them, the metrics count them, the listing keeps their order. Not
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.durable.at_once import AtOnce
@@ -20,8 +21,9 @@ from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.operations import Operation, OperationSubmitted
 from purgatory_async.durable.fold.results import Put, PutSome, Refused, Result, Signalled, Submitted
 from purgatory_async.durable.fold.shared import Effect
+from purgatory_async.durable.later import Later, after
 from purgatory_async.durable.listing import Listing
-from purgatory_async.durable.state import Answer, State
+from purgatory_async.durable.state import Answer, Guard, State, caught_up
 from purgatory_async.events import Observer, Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.access.grants import UNBOUND, Grant
@@ -44,6 +46,9 @@ class Submission(NamedTuple):
 def utc_now() -> dt.datetime:
     """Return the wall clock's time."""
     return dt.datetime.now(dt.UTC)
+
+
+_SomeSignals = entries.SignalKey | entries.SignalKeys
 
 
 class Service:
@@ -99,11 +104,12 @@ class Service:
 
     # Operations and keys.
 
-    async def submit(self, entry: entries.SubmitOperation, most: int | None = None) -> Submission:
+    def submit(self, entry: entries.SubmitOperation, by: Guard, most: int | None = None) -> Later[Submission]:
         """Submit an operation; with a timeout of 0 it ends at once. One that was submitted before is returned.
 
         Args:
             entry: The operation.
+            by: Who submits it.
             most: How many operations and one-shot waits its owner may have pending; None for any number.
 
         Raises:
@@ -112,15 +118,20 @@ class Service:
         """
         if most is not None:
             entry.most = max(most - self.waits.pending_of(entry.owner), 0)
-        if entry.idem is UNSET or not await self._knows(entry):
+        return after(self._knows(entry), partial(self._submit, entry, by, most))
+
+    def _submit(
+        self, entry: entries.SubmitOperation, by: Guard, most: int | None, known: bool
+    ) -> Later[Submission]:
+        if not known:
             self.records.check_trouble()
             self._check_accepting()
-        answer = await self.state.propose(entry)
-        result = answer.result
-        if isinstance(result, Refused):
-            if result.why == "limited" and most is not None:
-                raise over_pending(most, self._pending_of(entry.owner))
-            raise problem_of(result, entry, self.fold)
+        return after(self.state.propose(entry, by), partial(self._submitted, entry, most))
+
+    def _submitted(self, entry: entries.SubmitOperation, most: int | None, answer: Answer) -> Submission:
+        if answer.result == LIMITED and most is not None:
+            raise over_pending(most, self._pending_of(entry.owner))
+        result = _accepted(self.fold, entry, answer)
         assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
         if result.replayed:
             return Submission(self.find(result.id), replayed=True)
@@ -145,16 +156,16 @@ class Service:
             raise problems.forgotten(operation_id, limits.retention_us / 1e6, limits.max_kept)
         raise problems.unknown_operation(operation_id)
 
-    async def end(self, entry: entries.EndOperation) -> bool:
+    def end(self, entry: entries.EndOperation, by: Guard) -> Later[bool]:
         """Complete or cancel an operation; return whether it was pending until now.
 
         Raises:
             Problem: ``overloaded``: it could not be recorded.
         """
         self.records.check_trouble()
-        return not isinstance((await self.state.propose(entry)).result, Refused)
+        return after(self.state.propose(entry, by), lambda answer: not isinstance(answer.result, Refused))
 
-    async def signal(self, entry: entries.SignalKey | entries.SignalKeys) -> tuple[Signalled, int]:
+    def signal(self, entry: _SomeSignals, by: Guard) -> Later[tuple[Signalled, int]]:
         """Signal a key, or some in one step. O(operations and one-shot waits that watch them).
 
         Returns the result, and how many operations and one-shot waits were completed.
@@ -163,11 +174,7 @@ class Service:
             Problem: ``idempotency-mismatch``, or ``overloaded``: it could not be recorded.
         """
         self.records.check_trouble()
-        answer = await self.state.propose(entry)
-        if isinstance(answer.result, Refused):
-            raise problem_of(answer.result, entry, self.fold)
-        assert isinstance(answer.result, Signalled), f"a signal cannot give {answer.result!r}"
-        return answer.result, answer.result.completed + answer.waits
+        return after(self.state.propose(entry, by), partial(_signalled, self.fold, entry))
 
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float, grant: Grant = UNBOUND) -> Wait:
         """Register a one-shot wait on distinct keys for ``wait`` seconds.
@@ -195,31 +202,27 @@ class Service:
 
     # Queues.
 
-    async def put(self, entry: entries.PutItem | entries.PutItems) -> Put | PutSome:
+    def put(self, entry: entries.PutItem | entries.PutItems, by: Guard) -> Later[Put | PutSome]:
         """Give items to the queue's oldest takers, or keep them. O(log items of the queue) each.
 
         Raises:
             Problem: ``overloaded``, ``draining`` or ``idempotency-mismatch``.
         """
-        if self.draining and not await self._knows(entry):
-            raise problems.draining()
-        answer = await self.state.propose(entry)
-        if isinstance(answer.result, Refused):
-            raise problem_of(answer.result, entry, self.fold)
-        assert isinstance(answer.result, Put | PutSome), f"a put cannot give {answer.result!r}"
-        return answer.result
+        known = self._knows(entry) if self.draining else True
+        return after(known, partial(self._put, entry, by))
 
-    async def change_lease(self, entry: entries.EndLease | entries.ExtendLease) -> Result:
+    def _put(self, entry: entries.PutItem | entries.PutItems, by: Guard, known: bool) -> Later[Put | PutSome]:
+        if not known:
+            raise problems.draining()
+        return after(self.state.propose(entry, by), partial(_given, self.fold, entry))
+
+    def change_lease(self, entry: entries.EndLease | entries.ExtendLease, by: Guard) -> Later[Result]:
         """End or extend a lease. O(log items of the queue).
 
         Raises:
             Problem: ``lease-expired`` or ``unknown-lease``.
         """
-        result = (await self.state.propose(entry)).result
-        if isinstance(result, Refused):
-            expired = result.why == "lease-expired"
-            raise (problems.lease_expired if expired else problems.unknown_lease)(entry.lease_id)
-        return result
+        return after(self.state.propose(entry, by), partial(_changed, entry.lease_id))
 
     # The end.
 
@@ -277,13 +280,14 @@ class Service:
         completed, self.waits.completed = self.waits.completed, 0
         return Answer(result, effects, completed)
 
-    async def _knows(self, entry: entries.SubmitOperation | entries.PutItem | entries.PutItems) -> bool:
+    def _knows(self, entry: entries.SubmitOperation | entries.PutItem | entries.PutItems) -> Later[bool]:
         """Whether a request is repeated, so that it changes nothing."""
         if isinstance(entry.idem, UnsetType):
             return False
-        await self.state.caught_up()
         key = (entry.owner, entry.idem)
-        return key in self.fold.operations.by_idem or key in self.fold.replays
+        return after(
+            caught_up(self.state), lambda _: key in self.fold.operations.by_idem or key in self.fold.replays
+        )
 
     def _pending_of(self, owner: str | None) -> int:
         """How many operations and one-shot waits of an owner are pending. O(1)."""
@@ -300,3 +304,34 @@ class Service:
 
 def _pass(_: Sequence[Effect]) -> None:
     """Nothing waits."""
+
+
+LIMITED: Final = Refused("limited")
+_Entry = entries.SubmitOperation | entries.SignalKey | entries.SignalKeys | entries.PutItem | entries.PutItems
+
+
+def _accepted(fold: Fold, entry: _Entry, answer: Answer) -> Result:
+    """Return the result of an entry, or raise why it was refused."""
+    if isinstance(answer.result, Refused):
+        raise problem_of(answer.result, entry, fold)
+    return answer.result
+
+
+def _signalled(fold: Fold, entry: _Entry, answer: Answer) -> tuple[Signalled, int]:
+    result = _accepted(fold, entry, answer)
+    assert isinstance(result, Signalled), f"a signal cannot give {result!r}"
+    return result, result.completed + answer.waits
+
+
+def _given(fold: Fold, entry: _Entry, answer: Answer) -> Put | PutSome:
+    result = _accepted(fold, entry, answer)
+    assert isinstance(result, Put | PutSome), f"a put cannot give {result!r}"
+    return result
+
+
+def _changed(lease_id: str, answer: Answer) -> Result:
+    """Return how a lease was changed."""
+    result = answer.result
+    if isinstance(result, Refused):
+        raise (problems.lease_expired if result.why == "lease-expired" else problems.unknown_lease)(lease_id)
+    return result

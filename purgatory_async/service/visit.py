@@ -1,4 +1,7 @@
-"""The request that the present task answers, for the log, the metrics and its answer.
+"""One request on its way through the service: who asks, what it may do, what it waits for, and how it is answered.
+
+It goes with the request, so that the log and the metrics, the state's guard and what keeps the request waiting find all
+that they need in it. Only a record of the log has to know which request is being answered at the moment: `PRESENT`.
 
 A request keeps the id that its client or proxy sent as ``X-Request-ID``; without a valid one it gets another.
 """
@@ -6,21 +9,19 @@ A request keeps the id that its client or proxy sent as ``X-Request-ID``; withou
 import asyncio
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from purgatory_async.durable.state import Guard
 from purgatory_async.service.access.admission import Admission, Releasable
-from purgatory_async.service.contract.header_fields import values_of
-from purgatory_async.service.contract.problems import Problem
-from purgatory_async.web.asgi import Scope
+from purgatory_async.service.access.grants import UNBOUND, Grant
+from purgatory_async.service.contract.header_fields import Fields
 
 NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed
 
-_FIELD: Final = b"x-request-id"
 _ID: Final = re.compile(rb"[A-Za-z0-9._~-]{1,128}")
 _TRACE: Final = re.compile(
     rb"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
@@ -29,44 +30,95 @@ _TRACE: Final = re.compile(
 _PROCESS: Final = secrets.token_hex(8).encode()
 _numbers: Final = count(1)
 
-Fields = Iterable[tuple[bytes, bytes]]
+
+class Server(Protocol):
+    """What answers requests."""
+
+    def serve(self, visit: Any, /) -> None:
+        """Call the endpoint of a request, also a second time, with more of its body."""
+
+    def go_on(self, visit: Any, step: Callable[..., Any], /, *args: Any) -> None:
+        """Go on with a request: ``step(*args)`` gives its answer, or what comes before it."""
+
+    def stamp(self, visit: Any, /) -> bytes:
+        """Return the lines of the fields that all answers have: which request, and which state."""
+        ...
+
+    def drop(self, visit: Any, /) -> None:
+        """Give a request up: its client has left."""
 
 
-class Visit:
+class Waiting(Releasable, Protocol):
+    """What keeps a request waiting."""
+
+    def leave(self) -> None:
+        """End: the client has left."""
+
+
+class Visit(Guard):
     """One request, from the end of its head to the end of its answer.
 
     Args:
-        scope: ASGI's; None if the head is malformed.
+        server: Answers it.
+        method: HTTP's; empty if the head is malformed.
+        path: Percent-encoded, as it was sent.
+        fields: The fields of its head.
         began: When the head was complete, in seconds of the service's clock.
         held: How many requests are held, by route.
 
     Attributes:
-        field: The field of its answer that has its id: the client's, or a new one.
+        id: The client's, or a new one.
         route: The template of its path, such as ``/v1/keys/{key}``, which has a bounded number of values.
-        task: Answers it; None before and after.
         admission: What its token allows; None without tokens, on open paths and for a request that was not let in.
         changed: Whether it has made a change.
+        task: Answers it, if a task does.
+        waits: What keeps it waiting; None while nothing does.
+        gone: Whether its client has left, or was refused in its middle.
+        ended: Whether it is answered, or given up.
     """
 
-    __slots__ = ("_held", "admission", "began", "changed", "field", "route", "scope", "task")
+    __slots__ = (
+        *("_held", "_server", "admission", "began", "changed", "ended", "fields", "gone", "id", "method"),
+        *("path", "route", "task", "waits"),
+    )
 
-    def __init__(self, scope: Scope | None, began: float, held: dict[str, int]) -> None:
-        self.scope = scope
+    def __init__(
+        self,
+        server: Server,
+        method: str,
+        path: bytes,
+        fields: Fields,
+        *,
+        began: float,
+        held: dict[str, int],
+    ) -> None:
+        self._server = server
+        self.method = method
+        self.path = path
+        self.fields = fields
         self.began = began
-        self.field = _FIELD, _request_id(() if scope is None else scope["headers"])
-        self.route = NO_ROUTE
-        self.task: asyncio.Task[Any] | None = None
-        self.admission: Admission | None = None
-        self.changed = False
         self._held = held
+        self.id = _request_id(fields)
+        self.route = NO_ROUTE
+        self.admission: Admission | None = None
+        self.changed = self.gone = self.ended = False
+        self.task: asyncio.Task[Any] | None = None
+        self.waits: Waiting | None = None
 
     def __repr__(self) -> str:
-        return f"<Visit {self.request_id} route={self.route}>"
+        return f"<{type(self).__name__} {self.request_id} route={self.route}>"
 
     @property
     def request_id(self) -> str:
         """Its id, as the log shows it."""
-        return self.field[1].decode()
+        return self.id.decode()
+
+    # Its rights; see `Guard`.
+
+    @property
+    def grant(self) -> Grant:
+        """What it may do now; ask again after each wait."""
+        return UNBOUND if self.admission is None else self.admission.grant
 
     def check(self) -> None:
         """Check that the request may be answered: it has made a change, or still has its rights. O(1).
@@ -74,112 +126,113 @@ class Visit:
         Raises:
             Problem: ``unauthorized`` or ``forbidden``.
         """
-        if not self.changed and self.admission is not None and self.admission.refusal is not None:
+        if not self.changed:
+            self.check_admission()
+
+    def check_admission(self) -> None:
+        """Check that the request may go on: its token may have changed. O(1); raises as `check`."""
+        if self.admission is not None and self.admission.refusal is not None:
             raise self.admission.refusal
 
-    def count_held(self, change: int) -> None:
-        """Count the request as held (1), or as no longer held (-1). O(1)."""
-        self._held[self.route] = self._held.get(self.route, 0) + change
+    def admit(self) -> None:
+        """Check as `check_admission`, before the request makes a change; note that it does. O(1)."""
+        self.check_admission()
+        self.changed = True
 
+    def revocable(self, withdraw: Callable[[Exception], object]) -> AbstractContextManager[None]:
+        """Call a function with the refusal if the token allows the request no longer, within the block. O(1)."""
+        return nullcontext() if self.admission is None else _revocable(self.admission, withdraw)
 
-VISIT: Final[ContextVar[Visit | None]] = ContextVar("VISIT", default=None)
-"""The request of the present context. Callbacks inherit it, so only in its own task is it the one that is answered."""
+    # What it waits for.
 
-
-def note_held(held: Releasable) -> None:
-    """Count the request of the present context as held, and note what can release it. O(1)."""
-    visit = VISIT.get()
-    if visit is not None:
-        visit.count_held(1)
-        if visit.admission is not None:
-            visit.admission.held.append(held)
-            if visit.admission.refusal is not None:
+    def note_held(self, held: Waiting) -> None:
+        """Note what keeps the request waiting: it ends with the client, and with the rights. O(1)."""
+        self.waits = held
+        self._held[self.route] = self._held.get(self.route, 0) + 1
+        if self.admission is not None:
+            self.admission.held.append(held)
+            if self.admission.refusal is not None:
                 held.release()
 
+    def forget_held(self, held: Waiting) -> None:
+        """Note that the request does not wait any more. O(1)."""
+        self.waits = None
+        self._held[self.route] -= 1
+        if self.admission is not None:
+            self.admission.held.remove(held)
 
-def forget_held(held: Releasable) -> None:
-    """Count the request of the present context as no longer held. O(1)."""
-    visit = VISIT.get()
-    if visit is not None:
-        visit.count_held(-1)
-        if visit.admission is not None:
-            visit.admission.held.remove(held)
+    @property
+    def left(self) -> bool:
+        """Whether its client has left, as far as is known."""
+        return self.gone
+
+    def go_on(self, step: Callable[..., Any], *args: Any) -> None:
+        """Go on with ``step(*args)``, which gives its answer, or what comes before it."""
+        self._server.go_on(self, step, *args)
+
+    def leave(self) -> None:
+        """Give it up: the client has left. A task goes on, and comes to nothing. Idempotent."""
+        self.gone = True
+        if self.waits is not None:
+            self.waits.leave()
+        elif self.task is None and not self.ended:
+            self.drop()
+
+    def stamp(self) -> bytes:
+        """Return the lines of the fields of its answer that all answers have."""
+        return self._server.stamp(self)
+
+    def drop(self) -> None:
+        """Give it up: the client has left."""
+        self._server.drop(self)
 
 
-def check_admission() -> None:
-    """Check that the request of the present context may go on: its token may have changed. O(1).
+class _Present:
+    """Which request is being answered in this pass of the loop.
 
-    Raises:
-        Problem: ``unauthorized`` or ``forbidden``.
+    Attributes:
+        visit: None outside requests, and in tasks, which find theirs by `TASKS`.
     """
-    visit = VISIT.get()
-    if visit is not None and visit.admission is not None and visit.admission.refusal is not None:
-        raise visit.admission.refusal
+
+    __slots__ = ("visit",)
+
+    def __init__(self) -> None:
+        self.visit: Visit | None = None
 
 
-def admit_change() -> None:
-    """Check as `check_admission`, before the request of the present context makes a change; note that it does. O(1).
-
-    Every change passes here: `State.propose`, and the drain.
-
-    Raises:
-        Problem: ``unauthorized`` or ``forbidden``.
-    """
-    check_admission()
-    visit = VISIT.get()
-    if visit is not None:
-        visit.changed = True
+PRESENT: Final = _Present()
+TASKS: Final[ContextVar[Visit | None]] = ContextVar("TASKS", default=None)
+"""The request that the present task answers. What a task schedules inherits it, and is another task."""
 
 
 class _Revocable:
-    """What a request waits for, and how to end that."""
+    """A change that waits for its turn: released, it is withdrawn."""
 
     __slots__ = ("_admission", "_withdraw")
 
-    def __init__(self, admission: Admission, withdraw: Callable[[Problem], object]) -> None:
+    def __init__(self, admission: Admission, withdraw: Callable[[Exception], object]) -> None:
         self._admission = admission
         self._withdraw = withdraw
 
     def release(self) -> None:
-        """End early, as the rights are lost."""
-        assert self._admission.refusal is not None, "a request is released once it is refused"
+        """Withdraw it, with the reason."""
+        assert self._admission.refusal is not None, "only a refused admission releases what it holds"
         self._withdraw(self._admission.refusal)
 
 
 @contextmanager
-def revocable(withdraw: Callable[[Problem], object]) -> Iterator[None]:
-    """Call a function with the refusal if the present request loses its rights within the block. O(1)."""
-    visit = VISIT.get()
-    if visit is None or visit.admission is None:
-        yield
-        return
-    held = _Revocable(visit.admission, withdraw)
-    visit.admission.held.append(held)
+def _revocable(admission: Admission, withdraw: Callable[[Exception], object]) -> Iterator[None]:
+    held = _Revocable(admission, withdraw)
+    admission.held.append(held)
     try:
         yield
     finally:
-        visit.admission.held.remove(held)
-
-
-class _Rights(Guard):
-    """The rights of the request of the present context."""
-
-    def admit(self) -> None:
-        """See `admit_change`."""
-        admit_change()
-
-    def revocable(self, withdraw: Callable[[Exception], object]) -> AbstractContextManager[None]:
-        """See `revocable`."""
-        return revocable(withdraw)
-
-
-RIGHTS: Final = _Rights()
-"""Guards the state of a service."""
+        admission.held.remove(held)
 
 
 def trace_id_of(fields: Fields) -> str | None:
-    """Return the trace id of a valid ``traceparent`` (W3C Trace Context), else None. O(fields)."""
-    given = values_of(fields, b"traceparent")
+    """Return the trace id of a valid ``traceparent`` (W3C Trace Context), else None. O(1)."""
+    given = fields.values("traceparent")
     match = _TRACE.fullmatch(given[0]) if len(given) == 1 else None
     if match is None or (match[1] == b"00" and match[3] is not None):
         return None
@@ -187,7 +240,7 @@ def trace_id_of(fields: Fields) -> str | None:
 
 
 def _request_id(fields: Fields) -> bytes:
-    given = values_of(fields, _FIELD)
-    if len(given) == 1 and _ID.fullmatch(given[0]):
+    given = fields.by_name.get(b"x-request-id")
+    if given is not None and len(given) == 1 and _ID.fullmatch(given[0]):
         return given[0]
     return b"%b-%x" % (_PROCESS, next(_numbers))

@@ -180,5 +180,5 @@ def wire(make_client):
 
     yield connect
     for wired in made:
-        assert not wired.state.tasks
+        assert not wired.app.tasks
         assert not wired.faults

@@ -1,12 +1,18 @@
 """The application under other servers and inside other frameworks."""
 
+import asyncio
 import json
+import socket
+from contextlib import asynccontextmanager
 
+import httpx2
 import pytest
+import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from purgatory_async.service.app import create_app
+from tests.service.wire import PATIENCE, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -59,6 +65,49 @@ async def test_it_mounts_inside_another_application():
     assert sent[0]["status"] == 200
     assert json.loads(sent[1]["body"])["key"] == "a/b"
     app.service.close()
+
+
+@asynccontextmanager
+async def on_uvicorn(app):
+    """A client of an application under uvicorn, which ends before the server does."""
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        server = uvicorn.Server(uvicorn.Config(app, ws="none", lifespan="on", log_config=None))
+        serving = asyncio.create_task(server.serve([sock]))
+        await until(lambda: server.started)
+        port = sock.getsockname()[1]
+        try:
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            await serving
+
+
+@pytest.mark.slow
+async def test_uvicorn_holds_answers_forgets_and_drains():
+    app = create_app()
+    held = app.service.held.requests
+    async with on_uvicorn(app) as client:
+
+        async def poll(key):
+            before = held.count
+            polling = asyncio.create_task(client.get("/v1/wait", params={"key": key, "wait": "50s"}))
+            await until(lambda: held.count == before + 1)
+            return polling
+
+        answered, left, drained = [await poll(key) for key in ("a/b", "c", "d")]
+        signalled = await client.post("/v1/keys/a%2Fb/signal", json={"value": 7})
+        assert signalled.json()["completed"] == 1
+        reply = await answered
+        assert (reply.status_code, reply.json()["signals"][0]["value"]) == (200, 7)
+        assert reply.headers["x-purgatory-position"] == signalled.headers["x-purgatory-position"]
+        left.cancel()
+        await until(lambda: held.count == 1)
+        await client.post("/v1/admin/drain")
+        reply = await drained
+        assert (reply.status_code, reply.json()["type"]) == (503, "urn:purgatory:problem:draining")
+    assert not app.tasks
+    assert app.service.fold.operations.purgatory.closed
 
 
 async def test_a_server_without_raw_paths_is_served_decoded_ones(client):

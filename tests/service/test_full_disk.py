@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from purgatory_async.durable.state import Guard
 from purgatory_async.journal import _writer_thread, read_journal
 from purgatory_async.journal.schema import Outcome, Signal, Submit
 from purgatory_async.journal.segments import SegmentFile
@@ -157,7 +158,7 @@ async def test_it_is_not_ready_and_says_why(always, disk):
     await fill(always, disk)
     unready = await always.request("GET", "/readyz")
     assert (unready.status, unready.slug, unready.json["reasons"]) == (503, "not-ready", ["disk"])
-    always.service.begin_drain()
+    always.service.begin_drain(Guard())
     unready = await always.request("GET", "/readyz")
     assert (unready.status, unready.slug) == (503, "draining")
     assert unready.json["reasons"] == ["draining", "disk"]

@@ -4,16 +4,16 @@ import asyncio
 import json
 from dataclasses import dataclass
 
-from uvicorn.server import ServerState
-
-from purgatory_async.service.http.connection import connection_class
+from purgatory_async.service.http.answer import Answer, refusal
+from purgatory_async.service.http.connection import Connection
 from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.wire import Asked
 from purgatory_async.testing import settle
 
 HEAD_TIME = 10.0
 BODY_TIME = 30.0
 PATIENCE = 45.0  # seconds of real time, where there is any; less than the 50 s of a held request
-DATE = (b"date", b"Thu, 01 Jan 2026 12:00:00 GMT")
+DATE = "Thu, 01 Jan 2026 12:00:00 GMT"
 
 
 async def until(holds):
@@ -139,8 +139,8 @@ def unchunked(data):
 class SocketlessConnection:
     """A client's end of one connection."""
 
-    def __init__(self, kind, state):
-        self.protocol = kind(config=None, server_state=state, app_state={})
+    def __init__(self, context):
+        self.protocol = Connection(context)
         self.pipe = Pipe(self.protocol)
         self.protocol.connection_made(self.pipe)
 
@@ -166,6 +166,13 @@ class SocketlessConnection:
         self.pipe.unread = 0
         self.protocol.resume_writing()
         await settle()
+
+    async def answered(self, number):
+        """Let the loop turn until so many answers have come: requests in one read have a pass each."""
+        for _ in range(2 * number):
+            if len(self.replies) == number:
+                return
+            await asyncio.sleep(0)
 
     @property
     def replies(self):
@@ -202,12 +209,12 @@ class SocketlessServer:
         self.service = client.service
         self.faults = []  # of the application, as they would be logged
         self.warnings = []
-        self.state = ServerState()
-        self.state.default_headers = [DATE]
         limits = Deadlines(**{"head": HEAD_TIME, "body": BODY_TIME, **deadlines})
         service = client.service
-        context = ServerContext(app or client.app, service.timer, limits, self, service.held.unsent)
-        self.kind = connection_class(context)
+        self.app = app or client.app
+        self.context = ServerContext(
+            self.app, service.timer, limits, self, service.held.unsent, date=lambda: DATE
+        )
 
     def error(self, event, exc_info, **_):
         self.faults.append(exc_info)
@@ -216,7 +223,7 @@ class SocketlessServer:
         self.warnings.append((message, figures))
 
     def link(self):
-        return SocketlessConnection(self.kind, self.state)
+        return SocketlessConnection(self.context)
 
     async def after(self, seconds):
         await self.client.advance(seconds)
@@ -230,7 +237,7 @@ class SocketlessServer:
     def idle(self):
         """Whether nothing is left of any request or connection, and nothing went wrong."""
         return not (
-            self.faults or self.state.connections or self.state.tasks or self.service.held.requests.count
+            self.faults or self.context.connections or self.app.tasks or self.service.held.requests.count
         )
 
 
@@ -247,27 +254,42 @@ SIGNAL = request("/v1/keys/a/signal", "POST", b"{}")
 HELD = request("/v1/wait?key=a&wait=50s")
 
 
-ANSWERED = [
-    {"type": "http.response.start", "status": 200, "headers": [(b"Content-Length", b"2")]},
-    {"type": "http.response.body", "body": b"ok"},
-]
+class Scripted:
+    """An application that does what the test says, in place of the service."""
 
+    def __init__(self, act=None):
+        self.requests = []
+        self.tasks = set()
+        self.act = act  # called with each request, as it comes
 
-def start(status=200, *headers):
-    return {"type": "http.response.start", "status": status, "headers": headers}
+    def request(self, head, address, wire, *, root=""):
+        return Asked(self, wire, head, began=0.0, held={})
 
+    def serve(self, request):
+        self.requests.append(request)
+        if self.act is not None:
+            self.act(request)
 
-def piece(body=b"", more_body=False):
-    return {"type": "http.response.body", "body": body, "more_body": more_body}
+    def answer(self, answer=None):
+        """Answer the newest request."""
+        request = self.requests[-1]
+        if not (request.ended or request.gone):
+            request.ended = True
+            request.wire.answer(answer or Answer(200, b"ok"), b"")
 
+    def run(self, coroutine):
+        """Stream an answer to the newest request, in a task."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
 
-def script(*messages, error=None):
-    """An application that sends this, and then fails or not."""
+    def refuse(self, request, problem):
+        self.drop(request)
+        return refusal(problem), self.stamp(request)
 
-    async def app(scope, receive, send):
-        for message in messages:
-            await send(message)
-        if error is not None:
-            raise error
+    def drop(self, request):
+        request.ended = True
 
-    return app
+    def stamp(self, request):
+        return b""

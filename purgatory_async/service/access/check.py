@@ -13,14 +13,14 @@ A request that is let in has an `Admission`, which is looked at again when the t
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from purgatory_async.service.access.admission import Admission
 from purgatory_async.service.access.grants import Demand, Grant, Permission
 from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import values_of
+from purgatory_async.service.contract.header_fields import Fields
 from purgatory_async.service.settings.hosts import (
     Authority,
     canonical_address,
@@ -29,7 +29,6 @@ from purgatory_async.service.settings.hosts import (
     parse_origin,
 )
 from purgatory_async.service.settings.settings import Settings
-from purgatory_async.web.asgi import Scope
 
 # Every other method may change something, unknown ones included.
 _HARMLESS: Final = frozenset({"GET", "HEAD"})
@@ -37,7 +36,7 @@ _BEARER: Final = re.compile(rb"bearer +(" + TOKEN + rb")", re.IGNORECASE)
 # Sec-Fetch-Site of requests from the service's own page, and of addresses that the user typed.
 _OWN_SITES: Final = frozenset({b"same-origin", b"none"})
 
-Headers = Iterable[tuple[bytes, bytes]]
+Address = tuple[str, int | None] | None
 
 
 class Access:
@@ -50,6 +49,7 @@ class Access:
     def __init__(self, settings: Settings) -> None:
         self._path = settings.tokens
         self._hosts = frozenset({canonical_host(settings.host), *settings.allow_host})
+        self._mark: Final = object()  # of what it has decided, as it is the same for its whole life
         self._tokens: Tokens | None = None
         self._present: Final[dict[Admission, None]] = {}
         self.reload()
@@ -77,11 +77,21 @@ class Access:
         """Forget a request that was answered. O(1)."""
         del self._present[admission]
 
-    def check(self, scope: Scope, methods: Mapping[str, Demand]) -> Admission | None:
+    def check(
+        self,
+        method: str,
+        version: str,
+        fields: Fields,
+        address: Address,
+        methods: Mapping[str, Demand],
+    ) -> Admission | None:
         """Check a request without reading its body.
 
         Args:
-            scope: ASGI's, of an HTTP request.
+            method: HTTP's.
+            version: Of HTTP.
+            fields: The fields of its head.
+            address: Which the connection reached; None if it is not known.
             methods: What each method of its path asks for.
 
         Returns:
@@ -90,28 +100,33 @@ class Access:
         Raises:
             Problem: ``unauthorized``, ``bad-header``, ``misdirected``, ``cross-origin`` or ``forbidden``.
         """
-        method: str = scope["method"]
-        headers: Headers = scope["headers"]
         grant = None
         if self._tokens is not None and not _is_open(methods, method):
-            grant = _grant(self._tokens, headers)
-        if _is_bare_probe(scope, methods):
+            grant = _grant(self._tokens, fields)
+        if version == "1.0" and _is_bare_probe(fields, methods):
             return None
-        host = self._own_host(headers, scope.get("server"))
-        if method not in _HARMLESS:
-            _check_origin(headers, host)
+        # What the fields say of the sender is the same for all requests that repeat them.
+        harmless = method in _HARMLESS
+        sender = self._mark, address, harmless
+        if sender not in fields.decided:
+            host = self._own_host(fields, address)
+            if not harmless:
+                _check_origin(fields, host)
+            fields.decided[sender] = True
         if grant is None:
             return None
         return Admission(grant, _right(grant, methods[method]) if method in methods else None)
 
-    def _own_host(self, headers: Headers, server: tuple[str, int | None] | None) -> Authority:
+    def _own_host(self, fields: Fields, address: Address) -> Authority:
         """Check that ``Host`` names this service; return it."""
-        given = values_of(headers, b"host")
+        given = fields.values("host")
         if len(given) != 1:
             found = b", ".join(given).decode("latin-1")
             raise problems.bad_header("Host", "given exactly once", found)
         host = parse_authority(given[0].strip(b" \t"))
-        if host is None or not (host.loopback or host.host in self._hosts or _is_bound_address(host, server)):
+        if host is None or not (
+            host.loopback or host.host in self._hosts or _is_bound_address(host, address)
+        ):
             raise problems.misdirected(given[0].decode("latin-1"))
         return host
 
@@ -126,9 +141,9 @@ def _right(grant: Grant, demand: Demand) -> Permission | None:
     raise problems.forbidden(needed, *(() if own is None else (own,)))
 
 
-def _grant(tokens: Tokens, headers: Headers) -> Grant:
+def _grant(tokens: Tokens, fields: Fields) -> Grant:
     """Return what the request's token may do."""
-    given = values_of(headers, b"authorization")
+    given = fields.values("authorization")
     if len(given) != 1:
         raise problems.unauthorized(
             "the request has no token" if not given else "the request has more than one token"
@@ -150,25 +165,25 @@ def _is_open(methods: Mapping[str, Demand], method: str) -> bool:
     return bool(methods) and all(known.permission is None for known in methods.values())
 
 
-def _is_bare_probe(scope: Scope, methods: Mapping[str, Demand]) -> bool:
-    """Whether a request without ``Host`` is a load balancer's, which no browser sends."""
-    if scope.get("http_version") != "1.0" or values_of(scope["headers"], b"host"):
+def _is_bare_probe(fields: Fields, methods: Mapping[str, Demand]) -> bool:
+    """Whether a request of HTTP/1.0 without ``Host`` is a load balancer's, which no browser sends."""
+    if fields.values("host"):
         return False
     return bool(methods) and all(known.probed for known in methods.values())
 
 
-def _is_bound_address(host: Authority, server: tuple[str, int | None] | None) -> bool:
+def _is_bound_address(host: Authority, address: Address) -> bool:
     """Whether a host is the address that the connection reached."""
     # Never a name: some ASGI servers copy it from the Host header.
-    return server is not None and host.host == canonical_address(server[0].partition("%")[0])
+    return address is not None and host.host == canonical_address(address[0].partition("%")[0])
 
 
-def _check_origin(headers: Headers, own: Authority) -> None:
+def _check_origin(fields: Fields, own: Authority) -> None:
     """Refuse requests from pages of another origin; only browsers send these headers."""
-    for site in values_of(headers, b"sec-fetch-site"):
+    for site in fields.values("sec-fetch-site"):
         if site.strip(b" \t") not in _OWN_SITES:
             raise problems.cross_origin("Sec-Fetch-Site", site.decode("latin-1"))
-    origins = values_of(headers, b"origin")
+    origins = fields.values("origin")
     if origins:
         page = parse_origin(origins[0].strip(b" \t")) if len(origins) == 1 else None
         if page is None or not page.is_of(own):

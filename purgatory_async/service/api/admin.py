@@ -6,12 +6,14 @@ import msgspec
 
 from purgatory_async import Outcome
 from purgatory_async.durable.fold.checkpoint import digest
+from purgatory_async.durable.state import Guard
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.api.scrape import METRICS, own_metrics, scrape
 from purgatory_async.service.channel import DRAIN
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.messages import DrainBody, Draining, Health
 from purgatory_async.service.contract.version import VERSION
+from purgatory_async.service.held.given import Given
 from purgatory_async.service.held.stream import MAX_STREAMS
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
@@ -22,12 +24,15 @@ MAX_LAG: Final = 5.0  # seconds that a worker may be behind
 EXPOSITION: Final = "text/plain"
 
 
-async def drain(service: HttpService, request: Request) -> Answer:
+def drain(service: HttpService, request: Request) -> Given:
     """``POST /v1/admin/drain``: drain all workers as on SIGTERM, but keep the processes; idempotent."""
     request.check_accept(JSON)
     request.query()
-    decoded(await request.body(), _DRAIN, optional=True)
-    own = service.begin_drain()
+    decoded(request.body(), _DRAIN, optional=True)
+    return _drain(service, service.begin_drain(request))
+
+
+async def _drain(service: HttpService, own: Draining) -> Answer:
     answers = await service.peers.ask(DRAIN)
     others = (msgspec.json.decode(body, type=Draining) for body in answers.values() if body is not None)
     # The pending ones are in the state, which all workers share.
@@ -38,7 +43,7 @@ def answer_peer(service: HttpService, what: str) -> bytes:
     """Answer a question of another worker: for its scrape, or as part of its drain."""
     if what == METRICS:
         return own_metrics(service)
-    return msgspec.json.encode(service.begin_drain())
+    return msgspec.json.encode(service.begin_drain(Guard()))
 
 
 async def read_stats(service: HttpService, request: Request) -> Answer:
@@ -52,14 +57,14 @@ async def read_stats(service: HttpService, request: Request) -> Answer:
     return answer(200, stats)
 
 
-async def check_alive(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+def check_alive(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/healthz``: answer while the event loop runs."""
     request.query()
     request.check_accept(JSON)
     return answer(200, Health("ok"))
 
 
-async def check_ready(service: HttpService, request: Request) -> Answer:
+def check_ready(service: HttpService, request: Request) -> Answer:
     """``/readyz``: answer 503 while the service starts, drains or cannot record changes, for load balancers."""
     request.query()
     request.check_accept(JSON)

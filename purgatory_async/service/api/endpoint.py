@@ -1,39 +1,26 @@
-"""Endpoints, each an async function from the service and a request to a reply, and the search for one by path."""
+"""Endpoints, each a function from the service and a request to what answers it, and the search for one by path.
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+An endpoint gives an `Answer`; or `HELD`, if something will go on with the request; or a coroutine, which gives one of
+these in a task. It may be called twice: first when the head is there, then with the body. So what it does before it
+reads the body changes nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-from urllib.parse import quote
+from functools import lru_cache
+from typing import Final
 
 from msgspec import Struct
 
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.held.given import Given
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.web.asgi import Scope, Send
 
-# The text of a segment, and the name of the parameter that stands for any text instead.
-_Segment = tuple[bytes, str | None]
-
-
-class Reply(Protocol):
-    """A complete answer, or a stream."""
-
-    @property
-    def status(self) -> int:
-        """The status of the answer."""
-        ...
-
-    @property
-    def sent(self) -> int:
-        """The bytes of the body; for a stream, so far."""
-        ...
-
-    async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
-        """Send it, with further fields; ``head_only`` omits the body, as for HEAD."""
-
+# Clients ask for the same paths again: how many are remembered, and how long each may be.
+REMEMBERED: Final = 1024
+REMEMBERED_BYTES: Final = 128
 
 Answers = type[Struct] | tuple[type[Struct], ...] | str | None
 """What a status is answered with: a struct or one of several, a media type, or None for no body."""
@@ -58,7 +45,7 @@ class Endpoint:
         probed: Whether HTTP/1.0 may ask for it without ``Host``.
     """
 
-    serve: Callable[[HttpService, Request], Awaitable[Reply]]
+    serve: Callable[[HttpService, Request], Given]
     permission: Permission | None
     answers: Mapping[int, Answers]
     query: tuple[str, ...] = ()
@@ -74,6 +61,18 @@ class Endpoint:
 
 Match = tuple[str, Mapping[str, Endpoint], dict[str, bytes]]
 """The pattern of a route, its endpoints by method, and the parameters of the path, still percent-encoded."""
+
+
+class _Node:
+    """A place in the tree of segments."""
+
+    __slots__ = ("by_text", "name", "other", "route")
+
+    def __init__(self) -> None:
+        self.by_text: dict[bytes, _Node] = {}
+        self.other: _Node | None = None  # for any other text
+        self.name = ""  # of the parameter that such a text is
+        self.route: tuple[str, Mapping[str, Endpoint]] | None = None
 
 
 class Routes:
@@ -93,53 +92,52 @@ class Routes:
     """
 
     def __init__(self, table: Mapping[str, Mapping[str, Endpoint]]) -> None:
-        self._by_length: dict[int, list[tuple[str, list[_Segment], Mapping[str, Endpoint]]]] = {}
+        self._root: Final = _Node()
+        self._remembered: Final = lru_cache(maxsize=REMEMBERED)(self._find)
         for pattern, methods in table.items():
-            parts = [_segment(part) for part in pattern.split("/")]
-            self._by_length.setdefault(len(parts), []).append((pattern, parts, methods))
+            node = self._root
+            for part in pattern.split("/"):
+                if part.startswith("{"):
+                    node.name = part[1:-1]
+                    node.other = node.other or _Node()
+                    node = node.other
+                else:
+                    node = node.by_text.setdefault(part.encode(), _Node())
+            node.route = pattern, methods
 
     def match(self, path: bytes) -> Match | None:
-        """Find the route of a path. O(routes with as many segments).
+        """Find the route of a path. O(segments), unless parameters have the texts of other routes.
 
         Args:
             path: Percent-encoded, without the mount prefix.
 
         Returns:
-            The route; None if none matches.
+            The route, not to be changed; None if none matches. A text goes before a parameter.
         """
-        segments = path.split(b"/")
-        for pattern, parts, methods in self._by_length.get(len(segments), ()):
-            parameters = _fit(parts, segments)
-            if parameters is not None:
-                return pattern, methods, parameters
+        return self._remembered(path) if len(path) <= REMEMBERED_BYTES else self._find(path)
+
+    def _find(self, path: bytes) -> Match | None:
+        node, segments, parameters = self._root, path.split(b"/"), dict[str, bytes]()
+        for segment in segments:
+            below = node.by_text.get(segment)
+            if below is None:
+                below = node.other
+                if below is None:
+                    return None
+                parameters[node.name] = segment
+            elif node.other is not None:
+                return _match(self._root, segments, 0, {})  # the text may be a parameter's
+            node = below
+        return None if node.route is None else (*node.route, parameters)
+
+
+def _match(node: _Node, segments: Sequence[bytes], depth: int, parameters: dict[str, bytes]) -> Match | None:
+    if depth == len(segments):
+        return None if node.route is None else (*node.route, parameters)
+    segment = segments[depth]
+    below = node.by_text.get(segment)
+    if below is not None and (found := _match(below, segments, depth + 1, parameters)) is not None:
+        return found
+    if node.other is None:
         return None
-
-
-def _segment(part: str) -> _Segment:
-    return (b"", part[1:-1]) if part.startswith("{") else (part.encode(), None)
-
-
-def _fit(pattern: Sequence[_Segment], segments: Sequence[bytes]) -> dict[str, bytes] | None:
-    parameters: dict[str, bytes] = {}
-    for (wanted, name), given in zip(pattern, segments, strict=True):
-        if name is not None:
-            parameters[name] = given
-        elif wanted != given:
-            return None
-    return parameters
-
-
-def raw_path(scope: Scope, base: bytes = b"") -> bytes:
-    """Return the percent-encoded path below the mount point (``root_path``) and the base path, with its leading slash.
-
-    Either may be missing from the path: a proxy or an ASGI server may have removed it.
-    """
-    # ASGI servers may omit raw_path; then %2F is lost.
-    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
-    root = scope.get("root_path", "")
-    return _below(_below(raw, quote(root).encode()) if root else raw, base)
-
-
-def _below(path: bytes, prefix: bytes) -> bytes:
-    below = path.removeprefix(prefix)
-    return below or b"/" if below.startswith(b"/") or not below else path
+    return _match(node.other, segments, depth + 1, {**parameters, node.name: segment})

@@ -1,6 +1,7 @@
 """``/v1/leases``: acknowledge, return, extend and list leased items."""
 
 import asyncio
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -9,6 +10,7 @@ from purgatory_async.durable.fold import results
 from purgatory_async.durable.fold.entries import EndLease, ExtendLease
 from purgatory_async.durable.fold.leases import Lease
 from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.later import Later, after, at_last
 from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
@@ -28,52 +30,53 @@ from purgatory_async.service.contract.queue_messages import (
     LeaseView,
     ReturnBody,
 )
+from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.service.visit import check_admission
 
 _RETURN: Final = msgspec.json.Decoder(ReturnBody)
 _EXTEND: Final = msgspec.json.Decoder(ExtendBody)
 _LEASES: Final = msgspec.json.Decoder(LeasesBody)
 
 
-async def acknowledge_lease(service: HttpService, request: Request) -> Answer:
+def acknowledge_lease(service: HttpService, request: Request) -> Given:
     """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
     _check(request)
     entry = EndLease(lease_id=_lease_id(request))
-    await request.body()
-    await _change(service, request, entry)
-    return Answer(204)
+    request.body()
+    return after(_change(service, request, entry), lambda _: Answer(204))
 
 
-async def return_lease(service: HttpService, request: Request) -> Answer:
+def return_lease(service: HttpService, request: Request) -> Given:
     """``POST /v1/leases/{id}/return``: put the item back in its place; with ``delay`` hide it there."""
     _check(request)
     entry = EndLease(lease_id=_lease_id(request), back=True)
-    entry.delay_us = delay_us(decoded(await request.body(), _RETURN, optional=True).delay)
-    await _change(service, request, entry)
-    return Answer(204)
+    entry.delay_us = delay_us(decoded(request.body(), _RETURN, optional=True).delay)
+    return after(_change(service, request, entry), lambda _: Answer(204))
 
 
-async def extend_lease(service: HttpService, request: Request) -> Answer:
-    """``POST /v1/leases/{id}/extend``: start the lease anew."""
+def extend_lease(service: HttpService, request: Request) -> Given:
+    """``POST /v1/leases/{id}/extend``: count the lease again from now on."""
     _check(request)
     lease_id = _lease_id(request)
-    body = decoded(await request.body(), _EXTEND, optional=True)
+    body = decoded(request.body(), _EXTEND, optional=True)
     entry = ExtendLease(lease_id=lease_id, lease_us=lease_us(body.lease))
-    result = await _change(service, request, entry)
+    return after(_change(service, request, entry), partial(_extended, lease_id))
+
+
+def _extended(lease_id: str, result: results.Result) -> Answer:
     assert isinstance(result, results.Extended), f"an extension cannot give {result!r}"
     return answer(200, Extended(lease_id, result.left_us / SECOND))
 
 
-async def acknowledge_leases(service: HttpService, request: Request) -> Answer:
+def acknowledge_leases(service: HttpService, request: Request) -> Given:
     """``POST /v1/leases/ack``: acknowledge items, each for itself."""
-    return await _end_all(service, request, back=False)
+    return _end_all(service, request, back=False)
 
 
-async def return_leases(service: HttpService, request: Request) -> Answer:
+def return_leases(service: HttpService, request: Request) -> Given:
     """``POST /v1/leases/return``: put items back in their places, each for itself."""
-    return await _end_all(service, request, back=True)
+    return _end_all(service, request, back=True)
 
 
 async def list_leases(service: HttpService, request: Request) -> Answer:
@@ -119,15 +122,18 @@ def _place_of(cursor: str) -> tuple[int, str]:
     return int(number), lease_id
 
 
-async def _end_all(service: HttpService, request: Request, *, back: bool) -> Answer:
+def _end_all(service: HttpService, request: Request, *, back: bool) -> Given:
     _check(request)
-    body = await request.body()
+    body = request.body()
     check_list(body, "leases", MAX_BATCH)
-    leases = decoded(body, _LEASES).leases
-    found = await asyncio.gather(
-        *(_change(service, request, EndLease(lease_id=each, back=back)) for each in leases),
-        return_exceptions=True,
-    )
+    return _end_each(service, request, decoded(body, _LEASES).leases, back=back)
+
+
+async def _end_each(service: HttpService, request: Request, leases: list[str], *, back: bool) -> Answer:
+    async def _end(lease_id: str) -> results.Result:
+        return await at_last(_change(service, request, EndLease(lease_id=lease_id, back=back)))
+
+    found = await asyncio.gather(*map(_end, leases), return_exceptions=True)
     errors = list[LeaseFault]()
     for number, each in enumerate(found):
         if isinstance(each, problems.Problem):
@@ -136,22 +142,28 @@ async def _end_all(service: HttpService, request: Request, *, back: bool) -> Ans
         elif isinstance(each, BaseException):
             raise each
     if len(errors) == len(leases):
-        check_admission()
+        request.check_admission()
     return answer(200, LeasesEnded(len(leases) - len(errors), errors))
 
 
-async def _change(service: HttpService, request: Request, entry: EndLease | ExtendLease) -> results.Result:
+def _change(service: HttpService, request: Request, entry: EndLease | ExtendLease) -> Later[results.Result]:
     """End or extend a lease that the token may change.
 
     Raises:
         Problem: ``unknown-lease``, ``lease-expired``, or ``forbidden`` for one that it may only see.
     """
-    if request.grant.prefixes:
-        await service.state.caught_up()  # the fold compares owners, and no prefixes
+    # The fold compares owners, and no prefixes.
+    ready = service.caught_up() if request.grant.prefixes else None
+    return after(ready, lambda _: _change_own(service, request, entry))
+
+
+def _change_own(
+    service: HttpService, request: Request, entry: EndLease | ExtendLease
+) -> Later[results.Result]:
     grant = request.grant
     _check_own(service, grant, entry.lease_id)
     entry.owner = grant.bound_to
-    return await service.change_lease(entry)
+    return service.change_lease(entry, request)
 
 
 def _check_own(service: HttpService, grant: Grant, lease_id: str) -> None:

@@ -1,6 +1,7 @@
 """``/v1/operations`` and ``/v1/events``: submit, show, end, list and follow operations."""
 
 import asyncio
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -12,10 +13,12 @@ from purgatory_async.durable.documents import OperationView, kept
 from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.shared import microseconds
+from purgatory_async.durable.later import after
 from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.api.paging import STEPS, limit_of, page_of
+from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import fitting
@@ -23,10 +26,12 @@ from purgatory_async.service.contract.messages import Complete, OperationList, S
 from purgatory_async.service.contract.names import checked_id, checked_key, distinct_keys, new_id
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Kind
-from purgatory_async.service.held.requests import end_of
-from purgatory_async.service.held.stream import EVENT_STREAM, EventStream
+from purgatory_async.service.held.given import Given
+from purgatory_async.service.held.requests import Otherwise, end_of
+from purgatory_async.service.held.stream import EVENT_STREAM
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
+from purgatory_async.service.records import Headers
 from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
@@ -37,73 +42,127 @@ _NO_LONGER_HELD: Final = frozenset({Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVER
 refused."""
 
 
-async def submit_operation(service: HttpService, request: Request) -> Answer:
+def submit_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations``: submit an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     query = request.query("full", "wait")
     wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
-    body = await request.body()
+    body = request.body()
     check_list(body, "keys", MAX_LISTED)
     order = decoded(body, SUBMIT)
     if wait.seconds:
         service.held.requests.check_limit()
     entry = _entry_of(order, request)
-    entry.idem, entry.digest = await request.repeatable(body)
-    submission = await service.submit(entry, request.grant.limits.max_pending)
-    operation = submission.operation
-    headers = (*wait.headers, *replayed(submission), *await service.records.record(operation))
+    return after(
+        request.repeatable(body), lambda once: _submit(service, request, entry, once, wait, full=full)
+    )
+
+
+def _submit(
+    service: HttpService,
+    request: Request,
+    entry: SubmitOperation,
+    once: Repeatable,
+    wait: Wait,
+    *,
+    full: bool,
+) -> Given:
+    entry.idem, entry.digest = once
+    return after(
+        service.submit(entry, request, request.grant.limits.max_pending),
+        lambda made: after(
+            service.records.record(made.operation),
+            lambda headers: _submitted(
+                service, request, made.operation, wait, (*wait.headers, *replayed(made), *headers), full=full
+            ),
+        ),
+    )
+
+
+def _submitted(
+    service: HttpService, request: Request, operation: Operation, wait: Wait, headers: Headers, *, full: bool
+) -> Given:
+    """Answer a submission, once it has ended or its wait is over."""
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
         return answer(201, _view(service, operation, full=full), location, *headers)
-    try:
-        operation = await _after_wait(service, request, operation, wait)
-    except problems.Problem as problem:
-        if problem.kind not in _NO_LONGER_HELD:
-            raise
-    if operation.outcome is not None:
-        return answer(200, _view(service, operation, full=full), *headers)
-    return answer(202, _view(service, operation, full=full), location, *headers)
+
+    def _answer(present: Operation) -> Answer:
+        view = _view(service, present, full=full)
+        return (
+            answer(202, view, location, *headers) if present.outcome is None else answer(200, view, *headers)
+        )
+
+    def _release(error: Exception) -> Answer | None:
+        released = isinstance(error, problems.Problem) and error.kind in _NO_LONGER_HELD
+        return _answer(operation) if released else None
+
+    return _after_wait(service, request, operation, wait, then=_answer, otherwise=_release)
 
 
-async def read_operation(service: HttpService, request: Request) -> Answer:
+def read_operation(service: HttpService, request: Request) -> Given:
     """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     query = request.query("full", "wait")
     wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
-    await service.state.caught_up()
-    operation = _find(service, request)
-    request.use(*operation.watch_keys)
-    operation = await _after_wait(service, request, operation, wait)
-    return answer(200, _view(service, operation, full=full), *wait.headers)
+
+    def _read(_: None) -> Given:
+        operation = _find(service, request)
+        request.use(*operation.watch_keys)
+        return _after_wait(
+            service,
+            request,
+            operation,
+            wait,
+            then=lambda present: answer(200, _view(service, present, full=full), *wait.headers),
+        )
+
+    return after(service.caught_up(), _read)
 
 
-async def complete_operation(service: HttpService, request: Request) -> Answer:
+def complete_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations/{id}/complete``: complete an operation, whatever its need."""
     request.check_accept(JSON)
     request.query()
     _id_of(request)
-    body = decoded(await request.body(), COMPLETE, optional=True)
-    await service.state.caught_up()
-    operation = _find(service, request)
-    entry = EndOperation(id=operation.id, how="completed", result=kept(body.result))
-    if operation.outcome is not None or not await service.end(entry):
+    body = decoded(request.body(), COMPLETE, optional=True)
+
+    def _complete(_: None) -> Given:
+        operation = _find(service, request)
+        entry = EndOperation(id=operation.id, how="completed", result=kept(body.result))
+        pending = service.end(entry, request) if operation.outcome is None else False
+        return after(pending, lambda ended: _ended(service, operation, ended=ended))
+
+    return after(service.caught_up(), _complete)
+
+
+def _ended(service: HttpService, operation: Operation, *, ended: bool) -> Given:
+    if not ended:
         raise problems.already_ended(_view(service, operation))
-    return answer(200, _view(service, operation), *await service.records.settle())
+    return _settled(service, operation)
 
 
-async def cancel_operation(service: HttpService, request: Request) -> Answer:
+def _settled(service: HttpService, operation: Operation) -> Given:
+    """Answer with an operation once its end is recorded."""
+    return after(service.records.settle(), lambda headers: answer(200, _view(service, operation), *headers))
+
+
+def cancel_operation(service: HttpService, request: Request) -> Given:
     """``DELETE /v1/operations/{id}``: cancel an operation; no effect once it has ended."""
     request.check_accept(JSON)
     request.query()
-    await service.state.caught_up()
-    operation = _find(service, request)
-    if not request.grant.may_change(operation.owner):
-        raise problems.not_own("operation", operation.id, operation.owner)
-    if operation.outcome is not None:
-        return answer(200, _view(service, operation))
-    # It may have ended meanwhile, by an entry before this one: then its view shows how.
-    await service.end(EndOperation(id=operation.id, how="cancelled", owner=request.grant.bound_to))
-    return answer(200, _view(service, operation), *await service.records.settle())
+
+    def _cancel(_: None) -> Given:
+        operation = _find(service, request)
+        if not request.grant.may_change(operation.owner):
+            raise problems.not_own("operation", operation.id, operation.owner)
+        if operation.outcome is not None:
+            return answer(200, _view(service, operation))
+        # It may have ended meanwhile, by an entry before this one: then its view shows how.
+        entry = EndOperation(id=operation.id, how="cancelled", owner=request.grant.bound_to)
+        return after(service.end(entry, request), lambda _: _settled(service, operation))
+
+    return after(service.caught_up(), _cancel)
 
 
 async def list_operations(service: HttpService, request: Request) -> Answer:
@@ -111,41 +170,41 @@ async def list_operations(service: HttpService, request: Request) -> Answer:
     request.check_accept(JSON)
     query = request.query("cursor", "key", "limit")
     limit = limit_of(query)
-    # The cursor is a position, so it stays valid when operations end.
-    after = query.integer("cursor", 0, 2**63 - 1) or 0
+    # The cursor is a place in the order of submission, so it stays valid when operations end.
+    behind = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
     key = checked_key(keys[0]) if keys else None
     request.use_listed(key)
     await service.state.caught_up()
-    pending = await _seen(service, key, after, limit + 1, request.grant)
+    pending = await _seen(service, key, behind, limit + 1, request.grant)
     return answer(200, _page(service, pending, limit))
 
 
-async def read_events(service: HttpService, request: Request) -> EventStream:
+def read_events(service: HttpService, request: Request) -> Given:
     """``GET /v1/events``: a stream of server-sent events, from now on or from behind ``Last-Event-ID``."""
     request.check_accept(EVENT_STREAM)
     request.query()
     last = request.header("last-event-id")
     try:
-        after = None if last is None else service.held.feed.number_of(last)
+        last_read = None if last is None else service.held.feed.number_of(last)
     except ValueError:
         raise problems.bad_header(
             "Last-Event-ID", "the id of an event, EPOCH-POSITION.NUMBER", last or ""
         ) from None
     request.use_listed()
-    return service.held.streams.stream(after, request.receive, request.grant.prefixes)
+    return service.held.streams.stream(request, last_read, request.grant.prefixes)
 
 
 async def _seen(
-    service: HttpService, key: str | None, after: int, count: int, grant: Grant
+    service: HttpService, key: str | None, behind: int, count: int, grant: Grant
 ) -> list[Operation]:
-    """Return the first pending operations after a position that a token may see."""
+    """Return the first pending operations behind a place that a token may see."""
     found: list[Operation] = []
     # A token with prefixes may see few of very many: they are looked at in passes of a millisecond.
     step = STEPS if grant.prefixes else count
-    while len(found) < count and (some := list(islice(service.listed(key, after), step))):
+    while len(found) < count and (some := list(islice(service.listed(key, behind), step))):
         found += [operation for operation in some if grant.covers_all(operation.watch_keys)]
-        after = some[-1].position
+        behind = some[-1].position
         if not grant.prefixes:
             break
         await asyncio.sleep(0)
@@ -164,19 +223,32 @@ def _page(service: HttpService, pending: list[Operation], limit: int) -> Operati
     )
 
 
-async def _after_wait(service: HttpService, request: Request, operation: Operation, wait: Wait) -> Operation:
-    """Hold the request until the operation ends or the wait is over; return it, which may be a new object."""
+def _after_wait(
+    service: HttpService,
+    request: Request,
+    operation: Operation,
+    wait: Wait,
+    *,
+    then: Callable[[Operation], Given],
+    otherwise: Otherwise | None = None,
+) -> Given:
+    """Hold the request until the operation ends or the wait is over; go on with it, which may be a new object."""
     if operation.outcome is not None or not wait.seconds:
-        return operation
-    await hold(
+        return then(operation)
+
+    def _waited(_: bool) -> Given:
+        present = _present(service, operation)
+        return then(service.find(operation.id) if present.outcome is Outcome.CLOSED else present)
+
+    return hold(
         service,
         request,
         end_of(operation),
         service.shortened(wait.seconds),
-        lambda: _present(service, operation).outcome not in {None, Outcome.CLOSED},
+        so=lambda: _present(service, operation).outcome not in {None, Outcome.CLOSED},
+        then=_waited,
+        otherwise=otherwise,
     )
-    present = _present(service, operation)
-    return service.find(operation.id) if present.outcome is Outcome.CLOSED else present
 
 
 def _present(service: HttpService, operation: Operation) -> Operation:

@@ -1,6 +1,6 @@
 """``/ui``: the dashboard's page, as files. `dashboard` answers what it asks for."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -33,36 +33,36 @@ _SAFE: Final = (
 )
 
 
-async def redirect_root(service: HttpService, request: Request) -> Answer:
+def redirect_root(service: HttpService, request: Request) -> Answer:
     """``/``: redirect to the dashboard."""
-    return await redirect_ui(service, request)
+    return redirect_ui(service, request)
 
 
-async def redirect_ui(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+def redirect_ui(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui``: redirect to ``/ui/``, because the page has relative addresses."""
     request.query()
     return Answer(308, headers=(("Location", f"{request.prefix}/ui/"),))
 
 
-async def read_page(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+def read_page(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/``: the dashboard's page."""
     return _file(request, "index.html")
 
 
-async def read_script(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+def read_script(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/app.js``: the dashboard's script."""
     return _file(request, _SCRIPT)
 
 
-async def read_style(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+def read_style(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui/style.css``: the dashboard's style."""
     return _file(request, "style.css")
 
 
-def module_reader(name: str) -> Callable[[HttpService, Request], Awaitable[Answer]]:
+def module_reader(name: str) -> Callable[[HttpService, Request], Answer]:
     """Make the endpoint of one of `MODULES`."""
 
-    async def read_module(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+    def read_module(service: HttpService, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
         """``/ui/NAME.js``: a module of the dashboard's script."""
         return _file(request, name)
 

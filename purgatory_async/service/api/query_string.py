@@ -19,6 +19,9 @@ NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})
 SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
 SINCE_PATTERN: Final = f"^(now|({HISTORY}-)?[0-9]{{1,16}})$"
 _SINCE: Final = re.compile(f"now|(?:(?P<history>{HISTORY})-)?(?P<index>[0-9]{{1,16}})")
+_USUAL: Final = re.compile(
+    rb"[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+(?:&[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+)*+"
+).fullmatch
 _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
 
 
@@ -134,6 +137,8 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
     values: dict[str, list[str]] = {}
     if not raw:
         return Query(values)
+    if _USUAL(raw) and (usual := _usual(raw.decode(), known)):
+        return Query(usual)
     for piece in raw.replace(b"+", b" ").split(b"&"):
         if not piece:
             continue
@@ -152,6 +157,17 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
                 raise problems.bad_key(raw_value, "must be percent-encoded UTF-8") from None
             raise problems.bad_parameter(name, _lossy(raw_value), "percent-encoded UTF-8") from None
     return Query(values)
+
+
+def _usual(text: str, known: frozenset[str]) -> dict[str, list[str]] | None:
+    """Return the values of a query in which nothing is escaped; None if a name is unknown or given twice."""
+    values: dict[str, list[str]] = {}
+    for piece in text.split("&"):
+        name, _, value = piece.partition("=")
+        if name not in known or name in values:
+            return None
+        values[name] = [value]
+    return values
 
 
 def _decoded_name(raw: bytes) -> str:

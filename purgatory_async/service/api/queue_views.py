@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
@@ -14,6 +15,8 @@ from purgatory_async.durable.fold.entries import Entry, PurgeQueue, RedriveItems
 from purgatory_async.durable.fold.items import DEAD, Hidden, Item, Queue
 from purgatory_async.durable.fold.results import Moved, Refused
 from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.later import Later, after, at_last
+from purgatory_async.durable.state import Answer as StateAnswer
 from purgatory_async.service.api.durations import lease_us
 from purgatory_async.service.api.paging import first_of, limit_of, numbers_of, page_of, text_of
 from purgatory_async.service.api.request import Request, decoded
@@ -30,6 +33,7 @@ from purgatory_async.service.contract.queue_messages import (
     RedriveBody,
     Redriven,
 )
+from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.refusals import problem_of
@@ -74,12 +78,12 @@ async def read_queue(service: HttpService, request: Request) -> Answer:
     return answer(200, _view(service, queue))
 
 
-async def set_queue(service: HttpService, request: Request) -> Answer:
+def set_queue(service: HttpService, request: Request) -> Given:
     """``PUT /v1/queues/{queue}``: set what differs from the defaults, in full."""
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")
-    body = decoded(await request.body(), _SETTINGS)
+    body = decoded(request.body(), _SETTINGS)
     too_long = len((queue + DEAD).encode()) > MAX_KEY_BYTES
     if isinstance(body.max_attempts, int) and (too_long or queue.endswith(DEAD)):
         bound = f"null for a queue whose name ends with {DEAD} or has no room for it"
@@ -91,18 +95,21 @@ async def set_queue(service: HttpService, request: Request) -> Answer:
         max_items=body.max_items,
         max_bytes=body.max_bytes,
     )
-    result = (await service.state.propose(entry)).result
-    if isinstance(result, Refused):
-        raise problem_of(result, entry, service.fold)
-    return answer(200, _view(service, queue))
+    return after(service.state.propose(entry, request), partial(_set, service, entry))
 
 
-async def forget_queue(service: HttpService, request: Request) -> Answer:
+def _set(service: HttpService, entry: SetQueue, given: StateAnswer) -> Answer:
+    if isinstance(given.result, Refused):
+        raise problem_of(given.result, entry, service.fold)
+    return answer(200, _view(service, entry.queue))
+
+
+def forget_queue(service: HttpService, request: Request) -> Given:
     """``DELETE /v1/queues/{queue}``: forget the settings of a queue; its items stay."""
     request.check_accept(JSON)
     request.query()
-    await service.state.propose(SetQueue(queue=request.key("queue")))
-    return Answer(204)
+    entry = SetQueue(queue=request.key("queue"))
+    return after(service.state.propose(entry, request), lambda _: Answer(204))
 
 
 async def peek_items(service: HttpService, request: Request) -> Answer:
@@ -127,21 +134,24 @@ async def peek_items(service: HttpService, request: Request) -> Answer:
     return answer(200, ItemList(*page))
 
 
-async def purge_queue(service: HttpService, request: Request) -> Answer:
+def purge_queue(service: HttpService, request: Request) -> Given:
     """``POST /v1/queues/{queue}/purge``: drop all items of a queue but the leased ones."""
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")
-    decoded(await request.body(), _PURGE, optional=True)
-    return answer(200, Purged(await _moved(service, PurgeQueue(queue=queue))))
+    decoded(request.body(), _PURGE, optional=True)
+    return after(_moved(service, request, PurgeQueue(queue=queue)), lambda items: answer(200, Purged(items)))
 
 
-async def redrive_items(service: HttpService, request: Request) -> Answer:
+def redrive_items(service: HttpService, request: Request) -> Given:
     """``POST /v1/queues/{queue}/redrive``: put the dead items of a queue behind those that wait, the oldest first."""
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")
-    body = decoded(await request.body(), _REDRIVE, optional=True)
+    return _redrive(service, request, queue, decoded(request.body(), _REDRIVE, optional=True))
+
+
+async def _redrive(service: HttpService, request: Request, queue: str, body: RedriveBody) -> Answer:
     await service.state.caught_up()
     dead = service.fold.queues.by_name.get(queue + DEAD)
     # Items that die meanwhile stay: takers that fail at once would keep it going for ever.
@@ -150,7 +160,8 @@ async def redrive_items(service: HttpService, request: Request) -> Answer:
     total = 0
     while left:
         try:
-            moved = await _moved(service, RedriveItems(queue=queue, max=min(left, REDRIVEN)))
+            entry = RedriveItems(queue=queue, max=min(left, REDRIVEN))
+            moved = await at_last(_moved(service, request, entry))
         except problems.Problem:  # the rights were lost between two steps
             if total:
                 break
@@ -161,10 +172,13 @@ async def redrive_items(service: HttpService, request: Request) -> Answer:
     return answer(200, Redriven(total))
 
 
-async def _moved(service: HttpService, entry: Entry) -> int:
-    result = (await service.state.propose(entry)).result
-    assert isinstance(result, Moved), f"a move of items cannot give {result!r}"
-    return result.items
+def _moved(service: HttpService, request: Request, entry: Entry) -> Later[int]:
+    return after(service.state.propose(entry, request), _items_moved)
+
+
+def _items_moved(given: StateAnswer) -> int:
+    assert isinstance(given.result, Moved), f"a move of items cannot give {given.result!r}"
+    return given.result.items
 
 
 def _ready_after(queue: Queue, after: tuple[int, ...] | None) -> Iterator[Item]:

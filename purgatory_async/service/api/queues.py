@@ -8,10 +8,12 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from purgatory_async.durable.documents import compact
 from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems
 from purgatory_async.durable.fold.leases import Lease
-from purgatory_async.durable.fold.results import Put
+from purgatory_async.durable.fold.results import Put, PutSome, Result
 from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.later import after
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
+from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded, decoded_each
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.queue_messages import (
@@ -23,6 +25,7 @@ from purgatory_async.service.contract.queue_messages import (
     LeasedItems,
     TakeBody,
 )
+from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
 
@@ -40,38 +43,48 @@ _ITEM: Final = msgspec.json.Decoder(ItemBody)
 _TAKE: Final = msgspec.json.Decoder(TakeBody)
 
 
-async def put_item(service: HttpService, request: Request) -> Answer:
+def put_item(service: HttpService, request: Request) -> Given:
     """``POST /v1/queues/{queue}/items``: hand items to one taker each, or keep them until one comes."""
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")
-    body = await request.body()
+    body = request.body()
     check_list(body, "items", MAX_BATCH)
     entry = _entry_of(queue, decoded(body, _BODY))
-    entry.idem, entry.digest = await request.repeatable(body)
+    return after(request.repeatable(body), lambda once: _put(service, request, entry, once))
+
+
+def _put(service: HttpService, request: Request, entry: PutItem | PutItems, once: Repeatable) -> Given:
+    entry.idem, entry.digest = once
     entry.owner, entry.quota = request.grant.owner, request.grant.quota
-    result = await service.put(entry)
+    return after(service.put(entry, request), _answer_to_put)
+
+
+def _answer_to_put(result: Result) -> Answer:
     if isinstance(result, Put):
         return answer(201, Delivered(str(result.item), result.delivered), *replayed(result))
+    assert isinstance(result, PutSome), f"a put cannot give {result!r}"
     given = zip(result.items, result.delivered, strict=True)
     items = [Delivered(str(number), delivered) for number, delivered in given]
     return answer(201, DeliveredItems(items), *replayed(result))
 
 
-async def take_item(service: HttpService, request: Request) -> Answer:
+def take_item(service: HttpService, request: Request) -> Given:
     """``POST /v1/queues/{queue}/take``: lease items; with ``wait`` hold the request until one comes."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     queue = request.key("queue")
-    body = decoded(await request.body(), _TAKE, optional=True)
+    body = decoded(request.body(), _TAKE, optional=True)
+
+    def _taken(leases: list[Lease]) -> Answer:
+        if not leases:
+            return Answer(204, headers=wait.headers)
+        views = [_view(each) for each in leases]
+        return answer(200, views[0] if body.max is UNSET else LeasedItems(views), *wait.headers)
+
     lease, most = lease_us(body.lease), 1 if isinstance(body.max, UnsetType) else body.max
     held_for = service.shortened(wait.seconds)
-    owner = request.grant.owner
-    leases = await service.held.takers.take(queue, held_for, lease, most, request.receive, owner=owner)
-    if not leases:
-        return Answer(204, headers=wait.headers)
-    views = [_view(each) for each in leases]
-    return answer(200, views[0] if body.max is UNSET else LeasedItems(views), *wait.headers)
+    return service.held.takers.take(request, queue, held_for, lease=lease, most=most, then=_taken)
 
 
 def _view(lease: Lease) -> Leased:

@@ -1,30 +1,26 @@
-"""A request for the endpoints: its head, and a bounded body that is read at most once.
-
-After the body, `receive` only reports that the client left.
-"""
+"""A request for the endpoints: what its head says, by their rules, and its bounded body."""
 
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeVar
-from urllib.parse import quote
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from purgatory_async.service.access.admission import Admission
-from purgatory_async.service.access.grants import UNBOUND, Grant
+from purgatory_async.durable.later import Later
+from purgatory_async.errors import Interruption
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Repeatable, digest_of
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import by_name
 from purgatory_async.service.contract.messages import Fault
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.http.answer import JSON
-from purgatory_async.web.asgi import Receive, Scope
-from purgatory_async.web.race import ClientLeft
+from purgatory_async.service.http.head import Head
+from purgatory_async.service.http.wire import Address, Asked, Wire
+from purgatory_async.service.visit import Server
 from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_FAULTS: Final = 16
@@ -42,57 +38,82 @@ _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DO
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 _OF_CONTENT: Final = frozenset({b"content-type", b"content-encoding", b"expect"})
 _LARGE_BYTES: Final = 1 << 16
+_BODILESS: Final = frozenset({"GET", "HEAD"})  # what comes with these is dropped
+_NONE: Final[dict[str, bytes]] = {}
+# Needs no decoding, and breaks no rule.
+_USUAL_KEY: Final = re.compile(rb"(?!\.\.?\Z)[!$'()*+,\-.0-9:;=@A-Z_a-z~]{1,512}").fullmatch
 _MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
 
 
-class Request:
+class BodyAwaited(Interruption):
+    """An endpoint needs the body, which has yet to come: it is called again with it."""
+
+
+class Request(Asked):
     """One HTTP request.
 
     Args:
-        scope: ASGI's.
-        receive: ASGI's; the request owns it.
-        parameters: The path's, still percent-encoded, by name.
+        server: Answers it.
+        wire: Takes its answer.
+        head: None if it is malformed.
+        address: Which its connection reached.
+        began: When the head was complete, in seconds of the service's clock.
+        held: How many requests are held, by route.
+        below: Its path below the mount point and the base path.
+        prefix: The mount point and the base path, percent-encoded as in the client's URLs.
         max_body: The most bytes of the body.
-        admission: By its token; None without tokens, and on an open path.
-        route: The template of its path.
-        base_path: The base path of the settings, below the mount point.
+
+    Attributes:
+        guarded: Whether it is of the part of the API that has a budget of unsent bytes.
+        parameters: The path's, still percent-encoded, by name.
+        endpoint: The endpoint of its path and method, once the request was let in.
     """
+
+    __slots__ = (
+        *("_awaited", "_max_body", "_pieces", "_size", "_whole"),
+        *("address", "below", "endpoint", "guarded", "parameters", "prefix"),
+    )
 
     def __init__(
         self,
-        scope: Scope,
-        receive: Receive,
-        parameters: Mapping[str, bytes],
-        max_body: int,
-        admission: Admission | None = None,
+        server: Server,
+        wire: Wire,
+        head: Head | None,
+        address: Address,
         *,
-        route: str,
-        base_path: str = "",
+        began: float,
+        held: dict[str, int],
+        below: bytes,
+        prefix: str,
+        max_body: int,
     ) -> None:
-        self._admission: Final = admission
-        self._max_body: Final = max_body
-        self.receive: Final = receive
-        self.parameters: Final = parameters
-        self._root: str = scope.get("root_path", "") + base_path
-        self._method: str = scope["method"]
-        self._route: Final = route
-        self._query: bytes = scope["query_string"]
-        self._headers: Final = by_name(scope["headers"])
+        super().__init__(server, wire, head, began=began, held=held)
+        self.address = address
+        self.below = below
+        self.prefix = prefix
+        self.guarded = below.startswith(b"/v1/") and not below.startswith(b"/v1/admin/")
+        self.parameters: Mapping[str, bytes] = _NONE
+        self.endpoint: Callable[[Any, Request], Any] | None = None
+        # The body: its pieces so far, and whether the endpoint waits for the rest.
+        self._max_body = max_body
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._whole = head is not None and head.length == 0
+        self._awaited = False
 
     @property
-    def grant(self) -> Grant:
-        """What it may do now; ask again after each wait."""
-        return UNBOUND if self._admission is None else self._admission.grant
+    def _checked(self) -> tuple[str, int]:
+        """What is decided by the fields alone: a body after them is JSON, and not too long."""
+        return "body", self._max_body
 
     @property
-    def prefix(self) -> str:
-        """The mount point and the base path, percent-encoded as in the client's URLs."""
-        return quote(self._root)
+    def refusal(self) -> problems.Problem | None:
+        """Why its token does not allow it any more; None while it does, and once it has made a change."""
+        return None if self.changed or self.admission is None else self.admission.refusal
 
     def header(self, name: str) -> str | None:
         """Return a header, named in lower case, repetitions joined by commas; None if it is absent. O(1)."""
-        values = self._headers.get(name.encode())
-        return None if values is None else b", ".join(values).decode("latin-1")
+        return self.fields.text(name)
 
     def query(self, *known: str, repeated: Iterable[str] = ()) -> Query:
         """Parse the query string.
@@ -104,7 +125,7 @@ class Request:
         Raises:
             Problem: ``bad-parameter`` or ``bad-key``.
         """
-        return parse_query(self._query, frozenset(known), repeated=frozenset(repeated))
+        return parse_query(self.query_string, frozenset(known), repeated=frozenset(repeated))
 
     def wait(self, query: Query, max_wait: float) -> Wait:
         """Return how long to hold the request, at most ``max_wait`` seconds, before jitter.
@@ -120,7 +141,7 @@ class Request:
         Raises:
             Problem: ``bad-header``.
         """
-        values = self._headers.get(b"x-purgatory-position")
+        values = self.fields.by_name.get(b"x-purgatory-position")
         if values is None:
             return 0
         value = values[0]
@@ -144,14 +165,21 @@ class Request:
         if not (0 < len(key) <= MAX_HEADER and key.isascii()):
             raise problems.bad_header(REPEATABLE, f"1 to {MAX_HEADER} characters of ASCII", key)
 
-    async def repeatable(self, body: bytes) -> Repeatable:
+    def repeatable(self, body: bytes) -> Later[Repeatable]:
         """Return the Idempotency-Key and the digest of the request, both checked; `ONCE` without a key."""
-        key = self.header(REPEATABLE.lower())
+        key = self.fields.text(REPEATABLE.lower())
         if key is None:
             return ONCE
-        if len(body) > _LARGE_BYTES:
-            await asyncio.sleep(0)  # its digest takes as long as its check: the loop turns in between
-        return Repeatable(key, digest_of(self._method, self._route, self.parameters, self._query, body))
+        return self._digested(key, body) if len(body) > _LARGE_BYTES else self._repeatable(key, body)
+
+    async def _digested(self, key: str, body: bytes) -> Repeatable:
+        await asyncio.sleep(
+            0
+        )  # the digest takes as long as the check of the body: others have a turn between
+        return self._repeatable(key, body)
+
+    def _repeatable(self, key: str, body: bytes) -> Repeatable:
+        return Repeatable(key, digest_of(self.method, self.route, self.parameters, self.query_string, body))
 
     def key(self, name: str = "key") -> str:
         """Return the key, or the queue's name, in a parameter of the path.
@@ -160,13 +188,15 @@ class Request:
             Problem: ``bad-key``, or ``forbidden``: it does not begin with a prefix of the token.
         """
         raw = self.parameters[name]
-        try:
-            key = percent_decoded(raw)
-        except ValueError:
-            raise problems.bad_key(raw, "must be percent-encoded UTF-8") from None
-        checked_key(key)
-        if self._admission is not None:
-            self._admission.use(key)
+        if _USUAL_KEY(raw):
+            key = raw.decode()
+        else:
+            try:
+                key = checked_key(percent_decoded(raw))
+            except ValueError:
+                raise problems.bad_key(raw, "must be percent-encoded UTF-8") from None
+        if self.admission is not None:
+            self.admission.use(key)
         return key
 
     def use(self, *names: str) -> None:
@@ -175,8 +205,8 @@ class Request:
         Raises:
             Problem: ``forbidden``.
         """
-        if self._admission is not None:
-            self._admission.use(*names)
+        if self.admission is not None:
+            self.admission.use(*names)
 
     def use_listed(self, name: str | None = None) -> None:
         """Use what a list is narrowed to: a key, prefix or queue; None for all that the token may use.
@@ -192,48 +222,62 @@ class Request:
         Raises:
             Problem: ``not-acceptable``.
         """
-        accept = self.header("accept")
-        if accept is not None and accept.strip() and not _accepts(accept, served):
+        accept = self.fields.text("accept")
+        if accept is None or served in self.fields.decided:
+            return
+        if accept.strip() and not _accepts(accept, served):
             raise problems.not_acceptable(" or ".join(served), accept)
+        self.fields.decided[served] = True
 
-    async def body(self) -> bytes:
-        """Read the body, once.
+    # The body.
+
+    def feed(self, content: bytes, *, whole: bool) -> None:
+        """Give it a piece of its body; an endpoint that awaits it is called again with all, or too much."""
+        if self.ended or self.gone:
+            return
+        if content and self._size <= self._max_body and self.method not in _BODILESS:
+            self._pieces.append(content)
+            self._size += len(content)
+        self._whole = whole
+        # Again with the first piece, whose type may be refused before the rest is read.
+        if self._awaited and (whole or self._size > self._max_body or len(self._pieces) == 1):
+            self._awaited = False
+            self._server.serve(self)
+
+    def await_body(self) -> None:
+        """Note that its endpoint is to be called again, once there is more of the body."""
+        self._awaited = True
+        self.wire.await_body()
+
+    def body(self) -> bytes:
+        """Return the body.
 
         What the head can refuse is refused before anything is read, so a client that awaits ``100 Continue`` sends
         nothing.
 
         Raises:
             Problem: ``too-large``, at once if Content-Length says so; ``unsupported-media-type``.
-            ClientLeft: The client left while sending.
+            BodyAwaited: It is not all there.
         """
-        length = self.header("content-length")
-        if length is not None and _announces_too_much(length, self._max_body):
-            raise problems.too_large(self._max_body)
-        if self._promises_content():
-            self._check_content()
-        pieces: list[bytes] = []
-        size = 0
-        while True:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise ClientLeft
-            piece: bytes = message.get("body", b"")
-            if piece and not size:
-                self._check_content()
-            size += len(piece)
-            if size > self._max_body:
+        if self._checked not in self.fields.decided:
+            length = self.header("content-length")
+            if length is not None and _announces_too_much(length, self._max_body):
                 raise problems.too_large(self._max_body)
-            pieces.append(piece)
-            if not message.get("more_body", False):
-                break
-        return b"".join(pieces)
+            if self._size or self._promises_content():
+                self._check_content()
+                self.fields.decided[self._checked] = True
+        if self._size > self._max_body:
+            raise problems.too_large(self._max_body)
+        if not self._whole:
+            raise BodyAwaited
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
     def _promises_content(self) -> bool:
         """Whether the head says that a body follows; chunks may turn out to be empty, unless it says more of them."""
         length = self.header("content-length")
         if length is not None:
             return bool(length.strip("0"))
-        return b"transfer-encoding" in self._headers and not _OF_CONTENT.isdisjoint(self._headers)
+        return b"transfer-encoding" in self.fields.by_name and not _OF_CONTENT.isdisjoint(self.fields.by_name)
 
     def _check_content(self) -> None:
         encoding = self.header("content-encoding")

@@ -6,8 +6,10 @@ from typing import Final
 import msgspec
 
 from purgatory_async import Outcome
+from purgatory_async.durable.documents import WireNeed
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.history import history_at
+from purgatory_async.durable.later import after
 from purgatory_async.durable.since import Found, Seen, Wanted
 from purgatory_async.service.api.query_string import Query, Since
 from purgatory_async.service.api.request import Request
@@ -15,16 +17,18 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import ANSWER_BYTES
 from purgatory_async.service.contract.messages import FollowedSignal, FollowView
 from purgatory_async.service.contract.names import MAX_KEYS, checked_key, distinct_keys
+from purgatory_async.service.held.given import Given
 from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
+from purgatory_async.web.waiting import Wait
 
 MAX_SIGNALS: Final = 256
 # What an answer has around its signals: the names of its members, two indexes and a history.
 _AROUND: Final = 256
 
 
-async def wait_once(service: HttpService, request: Request) -> Answer:
+def wait_once(service: HttpService, request: Request) -> Given:
     """``GET /v1/wait``: hold the request until a need holds, or with ``since`` while no signal came after that."""
     request.check_accept(JSON)
     names = ("full", "key", "limit", "need", "prefix", "since", "wait")
@@ -32,7 +36,7 @@ async def wait_once(service: HttpService, request: Request) -> Answer:
     query.only_with("since", "limit", "prefix")
     since = query.since()
     if since is not None:
-        return await _follow(service, request, query, since)
+        return _follow(service, request, query, since)
     wait, need = request.wait(query, service.settings.max_wait), query.need()
     full = query.switch("full")
     if not query.keys():
@@ -42,23 +46,42 @@ async def wait_once(service: HttpService, request: Request) -> Answer:
     service.held.requests.check_limit()
     if not wait.seconds:
         return Answer(204, headers=wait.headers)  # only later signals count
+    # Only later signals count, wherever the earlier ones were given.
+    return after(service.caught_up(), lambda _: _wait(service, request, keys, need, wait, full=full))
+
+
+def _wait(
+    service: HttpService, request: Request, keys: tuple[str, ...], need: WireNeed, wait: Wait, *, full: bool
+) -> Given:
     held_for = service.shortened(wait.seconds)
-    await service.state.caught_up()  # only later signals count, wherever the earlier ones were given
     once = service.wait_once(keys, need, held_for, request.grant)
-    # A wait with a timeout ends the held request by itself.
-    longest = held_for if once.timeout is None else None
-    try:
-        if not await service.held.requests.until(end_of(once), longest, request.receive):
+
+    def _ended(_: object = None) -> Answer:
+        once.cancel()  # its time is over
+        if once.fulfilled:
+            return Answer(200, once.view(full=full), headers=wait.headers)
+        if isinstance(once.exception, problems.Problem):
+            raise once.exception
+        if once.outcome is Outcome.FAILED:
+            raise problems.gap()
+        return Answer(204, headers=wait.headers)
+
+    async def _catch_up() -> Answer:
+        try:
             await service.state.caught_up()
-    finally:
-        once.cancel()  # it is over, the client left, or the service drains
-    if once.fulfilled:
-        return Answer(200, once.view(full=full), headers=wait.headers)
-    if isinstance(once.exception, problems.Problem):
-        raise once.exception
-    if once.outcome is Outcome.FAILED:
-        raise problems.gap()
-    return Answer(204, headers=wait.headers)
+        finally:
+            once.cancel()
+        return _ended()
+
+    def _go_on(happened: bool) -> Given:
+        return _ended() if happened or service.state.is_caught_up() else _catch_up()
+
+    def _give_up(_: Exception) -> None:
+        once.cancel()
+
+    # One that has a timeout ends its hold by itself.
+    longest = held_for if once.timeout is None else None
+    return service.held.requests.hold(request, end_of(once), longest, _go_on, otherwise=_give_up)
 
 
 async def _follow(service: HttpService, request: Request, query: Query, since: Since) -> Answer:
@@ -78,7 +101,7 @@ async def _follow(service: HttpService, request: Request, query: Query, since: S
         held_for = service.shortened(wait.seconds)
         # One more than fits: then there are more.
         found = await service.held.followers.follow(
-            wanted, seen, most=limit + 1, wait=held_for, receive=request.receive
+            wanted, seen, most=limit + 1, wait=held_for, visit=request
         )
     shown = _shown(found.signals, limit)
     more = len(shown) < len(found.signals)

@@ -71,6 +71,8 @@ class Kind(Enum):
 RETRIED: Final = frozenset(
     {Kind.OVERLOADED, Kind.DRAINING, Kind.BEHIND, Kind.GAP, Kind.STORE_UNAVAILABLE, Kind.NOT_READY}
 )
+# The connection closes after their answers: the rest of a body is unread, or the server stops.
+CLOSING: Final = frozenset({Kind.TOO_LARGE, Kind.DRAINING})
 
 
 class Members(TypedDict, total=False):
@@ -162,11 +164,8 @@ def too_many_keys(count: int, limit: int) -> Problem:
 
 
 def too_large(limit: int) -> Problem:
-    """The body exceeds the limit; the connection closes because the rest is unread."""
-    closing = (("Connection", "close"),)
-    return Problem(
-        Kind.TOO_LARGE, f"the body must have at most {limit} bytes, got more", limit=limit, headers=closing
-    )
+    """The body exceeds the limit."""
+    return Problem(Kind.TOO_LARGE, f"the body must have at most {limit} bytes, got more", limit=limit)
 
 
 def overloaded(what: str, limit: int) -> Problem:

@@ -20,7 +20,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import ANSWER_BYTES
 from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.held.requests import HeldRequests
-from purgatory_async.web.asgi import Receive
+from purgatory_async.service.visit import Visit
 
 PATIENCE: Final = 3
 """How often a reader that is far behind searches again, if the state dropped some of what it found meanwhile."""
@@ -69,7 +69,7 @@ class Followers:
     def __repr__(self) -> str:
         return f"<Followers waiting={self.waiting}>"
 
-    async def follow(self, wanted: Wanted, since: Seen, *, most: int, wait: float, receive: Receive) -> Found:
+    async def follow(self, wanted: Wanted, since: Seen, *, most: int, wait: float, visit: Visit) -> Found:
         """Return the signals after an index; hold the request while there is none.
 
         An index of another history, or above the newest signal, is a gap before all that is kept. The state must have
@@ -81,7 +81,7 @@ class Followers:
             since: The last index that the client knows, with its history.
             most: The most signals.
             wait: Seconds to hold the request.
-            receive: The request's; its body has been read.
+            visit: The request.
 
         Raises:
             Problem: ``overloaded`` or ``draining`` (also while held).
@@ -96,7 +96,7 @@ class Followers:
             if found.signals or found.gap or left <= 0:
                 return found
             fold = self._state.fold
-            heard = await self._listen(wanted, most, left, receive)
+            heard = await self._listen(wanted, most, left, visit)
             if self._state.fold is fold:
                 return Found(heard, gap=False)
             await self._state.caught_up()  # the state was loaded again: what was heard is not all
@@ -157,12 +157,12 @@ class Followers:
         highest = self._state.fold.signals.highest
         return since.index <= highest and continues(self._state, since.history, since.index)
 
-    async def _listen(self, wanted: Wanted, most: int, seconds: float, receive: Receive) -> Sequence[Signal]:
+    async def _listen(self, wanted: Wanted, most: int, seconds: float, visit: Visit) -> Sequence[Signal]:
         """Hold the request until a signal comes, or its wait is over and all before its end is applied."""
         follower = _Follower(most)
         self._add(wanted, follower)
         try:
-            if not await self._held_requests.until(follower, seconds, receive):
+            if not await self._held_requests.until(visit, follower, seconds):
                 await self._state.caught_up()
         except Problem as problem:
             if problem.kind is not Kind.GAP:  # which the next search finds

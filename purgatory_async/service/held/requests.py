@@ -10,35 +10,68 @@ request whose wait is over reads the state once more.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.service.contract import problems
-from purgatory_async.service.held.pacing import Pace
-from purgatory_async.service.http.exchange import Exchange
-from purgatory_async.service.visit import check_admission, forget_held, note_held
-from purgatory_async.web.asgi import Receive
+from purgatory_async.service.held.given import HELD, Given
+from purgatory_async.service.held.pacing import SLICE, Pace
+from purgatory_async.service.visit import Visit
 from purgatory_async.web.race import ClientLeft
+
+Then = Callable[[bool], Given]
+"""Goes on with a request: called with whether what it watched has happened."""
+
+Otherwise = Callable[[Exception], Given | None]
+"""Goes on with a request that may not be held any longer, or whose client has left: called with the reason.
+
+With None that is raised. To raise it here would tie the exception to its own traceback.
+"""
 
 
 @final
 class HeldRequest(DelayedOperation[None]):
-    """A held request."""
+    """A held request.
 
-    __slots__ = ("gone", "lost")
+    Attributes:
+        visit: The request.
+        then: Goes on with it; None if a task awaits the request.
+        otherwise: Called instead, if the request may not go on; None to raise why.
+        gone: Whether its client left, also in the loop pass that completed the request.
+        lost: Whether the state is of another history now.
+    """
 
-    def __init__(self, timeout: float | None) -> None:
+    __slots__ = ("_held_requests", "gone", "lost", "otherwise", "then", "visit")
+
+    def __init__(
+        self,
+        timeout: float | None,
+        holds: "HeldRequests",
+        visit: Visit,
+        then: Then | None,
+        otherwise: Otherwise | None,
+    ) -> None:
         super().__init__(timeout)
-        self.gone = False  # also if the client left in the loop pass that completed it
-        self.lost = False
+        self._held_requests = holds
+        self.visit = visit
+        self.then = then
+        self.otherwise = otherwise
+        self.gone = self.lost = False
+
+    def on_complete(self) -> None:
+        """Let the request go on, once what ended the hold is done."""
+        if self.then is not None:
+            self._held_requests.let_go_on(self)
 
     def leave(self) -> None:
         """End, because the client has left."""
         self.gone = True
-        self.cancel()
+        if self.cancel() and self.then is not None:
+            self._held_requests.go_on(self)
 
     def release(self) -> None:
         """End early: its request may not go on."""
@@ -66,6 +99,7 @@ class HeldRequests:
         self._pace: Final = pace
         self.limit: Final = limit
         self._on_undelivered: Final = on_undelivered
+        self._ended: Final[deque[HeldRequest]] = deque()  # that have yet to go on
 
     def __repr__(self) -> str:
         return f"<HeldRequests {self._purgatory.name} held={self.count} limit={self.limit}>"
@@ -86,58 +120,137 @@ class HeldRequests:
         if self._purgatory.pending >= self.limit:
             raise problems.overloaded("requests", self.limit)
 
-    async def until(
+    def hold(
         self,
+        visit: Visit,
         watched: Hashable,
         wait: float | None,
-        receive: Receive,
-        begin: Callable[[], Awaitable[bool]] | None = None,
-    ) -> bool:
-        """Hold a request until what it watches happens.
+        then: Then,
+        *,
+        otherwise: Otherwise | None = None,
+    ) -> Given:
+        """Hold a request until what it watches happens, or the wait is over.
 
         Args:
+            visit: The request.
             watched: A key, `end_of` a pending operation, or what `happened` is called with.
             wait: Seconds; None for no limit.
-            receive: The request's; its body has been read.
-            begin: Awaited first, when the request is watched for already; False if there is nothing to wait for.
+            then: Goes on with the request.
+            otherwise: Called instead, also at once, if the request may not go on or its client has left; None to
+                raise why.
+
+        Returns:
+            `HELD`.
+
+        Raises:
+            Problem: ``overloaded``, ``draining`` (also while held) or ``gap``; ``unauthorized`` or ``forbidden`` if
+                the tokens have changed.
+        """
+        try:
+            self._begin(visit, watched, wait, then, otherwise)
+        except (problems.Problem, ClientLeft) as error:
+            given = None if otherwise is None else otherwise(error)
+            if given is None:
+                raise
+            return given
+        return HELD
+
+    async def until(
+        self,
+        visit: Visit,
+        watched: Hashable,
+        wait: float | None,
+        begin: Callable[[], Awaitable[bool]] | None = None,
+    ) -> bool:
+        """Do as `hold`, for a request that a task answers.
+
+        Args:
+            visit: The request.
+            watched: As of `hold`.
+            wait: Seconds; None for no limit.
+            begin: Awaited first, when the hold watches already; False if there is nothing to wait for.
 
         Returns:
             True if it happened, False if the wait is over.
 
         Raises:
-            Problem: ``overloaded``, ``draining`` (also while held) or ``gap``; ``unauthorized`` or ``forbidden`` if
-                the tokens have changed.
-            ClientLeft: The client left; the held request is cancelled.
+            Problem: As of `hold`.
+            ClientLeft: The client left; the hold is cancelled.
         """
-        check_admission()
-        request = HeldRequest(wait)
+        request = self._begin(visit, watched, wait)
+        try:
+            if begin is not None and not await begin():
+                return False
+            await request
+        finally:
+            # Also when the request's task is cancelled.
+            request.cancel()
+            visit.forget_held(request)
+        return self._happened(request)
+
+    def _begin(
+        self,
+        visit: Visit,
+        watched: Hashable,
+        wait: float | None,
+        then: Then | None = None,
+        otherwise: Otherwise | None = None,
+    ) -> HeldRequest:
+        visit.check_admission()
+        if visit.gone:
+            raise ClientLeft
+        request = HeldRequest(wait, self, visit, then, otherwise)
         try:
             self._purgatory.try_complete_else_watch(request, (watched,))
         except PurgatoryFull:
             raise problems.overloaded("requests", self.limit) from None
         except PurgatoryClosed:
             raise problems.draining() from None
-        unwatch = _watch_client(receive, request)
-        note_held(request)
-        try:
-            if begin is not None and not await begin():
-                return False
-            outcome = await request
-        finally:
-            # Also when the request's task is cancelled.
-            request.cancel()
-            unwatch()
-            forget_held(request)
-        if request.gone:
+        visit.note_held(request)
+        return request
+
+    def _happened(self, request: HeldRequest) -> bool:
+        """Return whether what an ended hold watched has happened; raise if its request may not go on."""
+        outcome = request.outcome
+        if request.gone or request.visit.left:
             if outcome is Outcome.COMPLETED:
                 self._on_undelivered()
             raise ClientLeft
-        check_admission()
+        request.visit.check_admission()
         if request.lost:
             raise problems.gap()
         if outcome is Outcome.CLOSED:
             raise problems.draining()
         return outcome is Outcome.COMPLETED
+
+    def let_go_on(self, request: HeldRequest) -> None:
+        """Let the request of an ended hold go on in the next pass of the loop, when the present step is done."""
+        if not self._ended:
+            asyncio.get_running_loop().call_soon(self._go_on)
+        self._ended.append(request)
+
+    def _go_on(self) -> None:
+        """Let some requests go on whose holds have ended."""
+        for _ in range(min(len(self._ended), SLICE)):
+            self.go_on(self._ended.popleft())
+        if self._ended:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def go_on(self, request: HeldRequest) -> None:
+        """Let the request of an ended hold go on now."""
+        request.visit.forget_held(request)
+        request.visit.go_on(self._then, request)
+
+    def _then(self, request: HeldRequest) -> Given:
+        try:
+            happened = self._happened(request)
+        except (problems.Problem, ClientLeft) as error:
+            given = None if request.otherwise is None else request.otherwise(error)
+            if given is None:
+                raise
+            return given
+        assert request.then is not None, "the task that awaits a hold goes on by itself"
+        return request.then(happened)
 
     def notify(self, event: Event) -> None:
         """Complete the requests held for an ended operation or a signalled key."""
@@ -170,30 +283,13 @@ class HeldRequests:
 
     def close(self) -> int:
         """End every held request with ``draining``, refuse new ones; return how many were held."""
-        return len(self._purgatory.close())
+        held = cast("list[HeldRequest]", self._purgatory.close())
+        for request in held:
+            if request.then is not None:
+                self.let_go_on(request)
+        return len(held)
 
 
 def end_of(operation: DelayedOperation[Any]) -> Hashable:
     """Return what requests held for an operation watch: its id in a tuple, as keys are text; or a one-shot wait."""
     return (operation.id,) if isinstance(operation, Operation) else operation
-
-
-def _watch_client(receive: Receive, request: HeldRequest) -> Callable[[], object]:
-    """Cancel a held request when its client disconnects; return what ends that.
-
-    Under the service's own server that is a call; a task each would add a seventh to the memory of a held request.
-    """
-    exchange = getattr(receive, "__self__", None)
-    if isinstance(exchange, Exchange) and exchange.watch(request.leave):
-        return exchange.unwatch
-    return asyncio.get_running_loop().create_task(_listen(receive, request)).cancel
-
-
-async def _listen(receive: Receive, request: HeldRequest) -> None:
-    """Cancel a held request when its client disconnects; ignore other messages."""
-    try:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-    except OSError:
-        pass  # some servers raise on a disconnect
-    request.leave()

@@ -1,22 +1,19 @@
-"""Streams of events: endless replies, each sent at its client's pace.
+"""Streams of events: answers without an end, each read at its client's pace.
 
 A stream keeps one chunk, and reads the next once the client has taken it; a client that is too slow for the feed gets a
 gap. A stream ends when its client leaves or takes nothing for a minute, and when the service drains (after the events
 until then), or its token is taken away.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from purgatory_async import OperationExpired, PurgatoryClosed, Timer, TimerHandle
 from purgatory_async.errors import Interruption
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.held.feed import Feed
-from purgatory_async.service.http.answer import fields_of
-from purgatory_async.service.visit import forget_held, note_held
-from purgatory_async.web.asgi import Receive, Send
-from purgatory_async.web.race import ClientLeft, Race, listening
+from purgatory_async.service.held.given import Given, Streamed
+from purgatory_async.service.http.wire import Asked
+from purgatory_async.web.race import Race
 
 EVENT_STREAM: Final = "text/event-stream"
 MAX_STREAMS: Final = 256
@@ -26,18 +23,11 @@ PATIENCE: Final = 60.0  # seconds for a client to take a chunk
 LAST_PATIENCE: Final = 1.0  # the same, while draining
 _COMMENT: Final = b":\n\n"
 # nginx must not buffer events, and no request follows a stream.
-_HEADERS: Final = (
-    ("Content-Type", EVENT_STREAM),
-    ("X-Accel-Buffering", "no"),
-    ("Connection", "close"),
-)
+_LINES: Final = b"content-type: %b\r\nx-accel-buffering: no\r\n" % EVENT_STREAM.encode()
 
 
-_FIELDS: Final = fields_of(_HEADERS)
-
-
-class Stalled(Interruption, ConnectionAbortedError):  # noqa: N818 - an event, not a fault
-    """The client took nothing for too long: the server must cut the connection."""
+class Stalled(Interruption):
+    """The client took nothing for too long."""
 
 
 class _Released(Interruption):
@@ -55,12 +45,12 @@ class Streams:
     def __repr__(self) -> str:
         return f"<Streams running={len(self.running)} limit={MAX_STREAMS}>"
 
-    def stream(self, after: int | None, receive: Receive, prefixes: tuple[str, ...] = ()) -> "EventStream":
-        """Make a stream, which counts as running while it is sent.
+    def stream(self, request: Asked, after: int | None, prefixes: tuple[str, ...] = ()) -> Given:
+        """Answer a request with a stream, which counts as running while it is sent.
 
         Args:
+            request: Its body is ignored; a HEAD gets no events.
             after: The event that the client read last; None for the newest.
-            receive: The request's; its body is ignored.
             prefixes: All keys of its events begin with one of these; none for all events.
 
         Raises:
@@ -70,7 +60,7 @@ class Streams:
             raise problems.draining()
         if len(self.running) >= MAX_STREAMS:
             raise problems.overloaded("streams of events", MAX_STREAMS)
-        return EventStream(self, self.feed.newest if after is None else after, receive, prefixes)
+        return EventStream(self, request, self.feed.newest if after is None else after, prefixes).send()
 
     def close(self) -> int:
         """End all streams after the events until now; return how many. Idempotent."""
@@ -83,23 +73,19 @@ class Streams:
 
 
 class EventStream:
-    """A reply that sends events until the client, a drain or a stall ends it.
+    """Sends events until the client, a drain or a stall ends it."""
 
-    Attributes:
-        sent: Bytes of the body so far.
-    """
-
-    def __init__(self, streams: Streams, after: int, receive: Receive, prefixes: tuple[str, ...]) -> None:
+    def __init__(self, streams: Streams, request: Asked, after: int, prefixes: tuple[str, ...]) -> None:
         self._streams = streams
         self._feed = streams.feed
         self._timer = streams.timer
+        self._request = request
+        self._wire = request.wire
         self._after = after
-        self._receive = receive
         self._prefixes = prefixes
         self._race: Race | None = None  # while it is sent
         self._patience: TimerHandle | None = None  # while the client is taking something
-        self.status: Final = 200
-        self.sent = 0
+        self._sent = 0  # bytes of the body
 
     def __repr__(self) -> str:
         return f"<EventStream after={self._after} {'waiting' if self._patience is None else 'sending'}>"
@@ -114,55 +100,61 @@ class EventStream:
         if self._race is not None:
             self._race.fail(_Released())
 
-    async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
-        """Send the stream to its end; ``head_only`` omits all events, as for HEAD; ``stamp`` are further fields.
+    def leave(self) -> None:
+        """End it: the client has left."""
+        if self._race is not None:
+            self._race.leave()
+
+    async def send(self) -> Streamed:
+        """Send the stream to its end.
 
         Raises:
-            OSError: From ``send``: the client left.
-            Stalled: The client took nothing for too long.
+            ClientLeft: The client left.
         """
-        await send({"type": "http.response.start", "status": self.status, "headers": [*_FIELDS, *stamp]})
+        self._request.check()
+        await self._wire.open(self._request.stamp() + _LINES)
         race = self._race = Race()
         self._streams.running.add(self)
-        note_held(self)
+        self._request.note_held(self)
         try:
-            if not head_only:
-                with listening(self._receive, race):
-                    await race.run(self._pump, (send, race), PATIENCE)
-        except ClientLeft:
-            return
+            if self._request.method != "HEAD":
+                await race.run(self._pump, (race,), PATIENCE)
         except (PurgatoryClosed, _Released):
             pass  # the timer is closed, so nothing can wait; or the token may read no longer
+        except Stalled:
+            self._wire.cut()  # the answer is incomplete
+            return Streamed(self._sent)
         finally:
             self._race = None
             self._streams.running.discard(self)
-            forget_held(self)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            self._request.forget_held(self)
+        await self._wire.end()
+        return Streamed(self._sent)
 
-    async def _pump(self, send: Send, race: Race, timeout: float) -> None:
+    async def _pump(self, race: Race, timeout: float) -> None:
         """Send the events so far, wait for more, and repeat until the feed is closed."""
         # Some servers send the headers only with the first piece.
-        await self._write(send, race, timeout, _COMMENT)
+        await self._write(race, timeout, _COMMENT)
         while True:
             closing = self._feed.closed
             chunk, self._after = self._feed.read(self._after, self._prefixes)
             if chunk:
-                await self._write(send, race, timeout, chunk)
+                await self._write(race, timeout, chunk)
             if closing:
                 return
             try:
                 await self._timer.sleep(0 if self._after < self._feed.newest else PAUSE)
                 await self._feed.reach(self._after + 1, SILENCE)
             except OperationExpired:
-                await self._write(send, race, timeout, _COMMENT)
+                await self._write(race, timeout, _COMMENT)
             except PurgatoryClosed:
                 pass
 
-    async def _write(self, send: Send, race: Race, timeout: float, body: bytes) -> None:
+    async def _write(self, race: Race, timeout: float, body: bytes) -> None:
         self._patience = self._timer.call_later(timeout, race.fail, Stalled())
         try:
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-            self.sent += len(body)
+            await self._wire.send(body)
+            self._sent += len(body)
         finally:
             self._patience.cancel()
             self._patience = None

@@ -1,8 +1,9 @@
 """Takers of this process: requests held for an item of a queue, each of which stands in line in the state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from msgspec import UnsetType
 
@@ -12,11 +13,13 @@ from purgatory_async.durable.fold.entries import LeaveLine, WantItem
 from purgatory_async.durable.fold.leases import ItemLeased, Lease, TakerLeft
 from purgatory_async.durable.fold.results import Nothing
 from purgatory_async.durable.fold.shared import SECOND, Effect, microseconds
-from purgatory_async.durable.state import State
+from purgatory_async.durable.later import after, at_last
+from purgatory_async.durable.state import Answer, State
 from purgatory_async.service.contract.names import new_id
+from purgatory_async.service.held.given import Given
 from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.held.requests import HeldRequests
-from purgatory_async.web.asgi import Receive
+from purgatory_async.service.visit import Visit
 
 OF_TAKERS: Final = ItemLeased, TakerLeft
 """The effects that takers hear; most steps have none."""
@@ -54,49 +57,58 @@ class Takers:
     def __repr__(self) -> str:
         return f"<Takers held={self.held_requests.count}>"
 
-    async def take(
+    def take(
         self,
+        visit: Visit,
         queue: str,
         wait: float,
+        *,
         lease: int | UnsetType,
         most: int,
-        receive: Receive,
-        *,
-        owner: str | None = None,
-    ) -> list[Lease]:
+        then: Callable[[list[Lease]], Given],
+    ) -> Given:
         """Lease the oldest items of a queue.
 
         Args:
+            visit: The request; its owner has the leases.
             queue: Its checked name.
             wait: Seconds to stand in line; 0 for not at all.
             lease: Microseconds until the items go back; `UNSET` for as long as the queue says.
             most: The most items.
-            receive: The request's; its body has been read.
-            owner: Whose the leases are; None without tokens.
-
-        Returns:
-            The leases; none if the wait is over.
+            then: Goes on with the request; called with the leases, none if the wait is over.
 
         Raises:
             Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``; ``unauthorized`` or ``forbidden`` if
                 the tokens have changed; its items, if any, are back in their places.
             ClientLeft: The client left; its items, if any, are back in their places.
         """
-        until = self._timer.time() + wait
+        self.held_requests.check_limit()
+        order = _order(visit, queue, wait, lease, most)
+        answer = self._state.propose(order, visit)
+        if not isinstance(answer, Answer):
+            return after(self._take(visit, order, answer), then)
+        leases = _leases_in(answer, order)
+        if leases or isinstance(answer.result, Nothing):
+            return then(leases)
+
+        def _go_on(_: bool) -> Given:
+            return then(self._woken(order)[0])
+
+        return self.held_requests.hold(
+            visit, order.lease_id, None, _go_on, otherwise=partial(self._leave, order)
+        )
+
+    async def _take(
+        self, visit: Visit, order: WantItem, answer: Coroutine[Any, Any, Answer] | None
+    ) -> list[Lease]:
+        until = self._timer.time() + order.wait_us / SECOND
         while True:
-            order = WantItem(
-                queue=queue,
-                lease_id=new_id(),
-                lease_us=lease,
-                wait_us=microseconds(wait),
-                max=most,
-                owner=owner,
-            )
-            leased, why = await self._stand_in_line(order, receive)
+            leased, why = await self._stand_in_line(visit, order, answer)
             wait = until - self._timer.time()
             # After a long silence of this worker its takers have left their lines: they join again, at the end.
             if leased or why != "silent" or wait <= 0:
                 return leased
+            order, answer = _order(visit, order.queue, wait, order.lease_us, order.max), None
 
     def hear(self, effect: Effect) -> None:
         """Wake the taker that an effect is about, if it is of this process. O(1)."""
@@ -109,37 +121,73 @@ class Takers:
         elif isinstance(effect, TakerLeft) and self.held_requests.happened(effect.lease_id):
             self._left[effect.lease_id] = effect.why
 
-    async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[list[Lease], str | None]:
+    async def _stand_in_line(
+        self, visit: Visit, order: WantItem, answer: Coroutine[Any, Any, Answer] | None
+    ) -> tuple[list[Lease], str | None]:
         """Return the leases, or none and why the taker left the line; None if it did not stand there."""
         asked = stands = False
 
         async def _stand() -> bool:
             nonlocal asked, stands
             asked = True
-            stands = not isinstance((await self._state.propose(order)).result, Nothing)
+            given = await (answer or at_last(self._state.propose(order, visit)))
+            if leases := _leases_in(given, order):
+                self._leased.setdefault(order.lease_id, leases)
+                return False
+            stands = not isinstance(given.result, Nothing)
             return stands
 
         try:
             overdue = None if self._overdue is None else order.wait_us / SECOND + self._overdue
-            await self.held_requests.until(order.lease_id, overdue, receive, _stand)
+            await self.held_requests.until(visit, order.lease_id, overdue, _stand)
             while stands and order.lease_id not in self._leased and order.lease_id not in self._left:
-                await self._look_again(order.lease_id, receive)
+                await self._look_again(order.lease_id, visit)
         except BaseException:  # the client left, the service drains, or the request's task was cancelled
             if asked:
-                with suppress(LogError, PurgatoryFull):  # then the item comes back when its lease ends
-                    self._state.post(LeaveLine(lease_id=order.lease_id))
+                self._leave(order)
+            elif answer is not None:
+                answer.close()
             raise
         finally:
-            leased, why = self._leased.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
-        return leased, why
+            woken = self._woken(order)
+        return woken
 
-    async def _look_again(self, lease_id: str, receive: Receive) -> None:
-        """Find what became of a taker, because the state was loaded again, or the wait should have ended."""
+    def _leave(self, order: WantItem, _: Exception | None = None) -> None:
+        """Leave the line; what was leased goes back."""
+        self._woken(order)
+        with suppress(LogError, PurgatoryFull):  # then the item comes back when its lease ends
+            self._state.post(LeaveLine(lease_id=order.lease_id))
+
+    def _woken(self, order: WantItem) -> tuple[list[Lease], str | None]:
+        """Return what a taker was leased while it slept, and why it left the line."""
+        return self._leased.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
+
+    async def _look_again(self, lease_id: str, visit: Visit) -> None:
+        """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
         await self._state.caught_up()
         queues = self._state.fold.queues
         if leased := list(queues.leases.of(lease_id)):
             self._leased[lease_id] = leased
         elif lease_id in queues.takers:
-            await self.held_requests.until(lease_id, self._overdue, receive)
+            await self.held_requests.until(visit, lease_id, self._overdue)
         else:
             self._left[lease_id] = "silent"
+
+
+def _leases_in(answer: Answer, order: WantItem) -> list[Lease]:
+    return [
+        each.lease
+        for each in answer.effects
+        if isinstance(each, ItemLeased) and each.lease.taker == order.lease_id
+    ]
+
+
+def _order(visit: Visit, queue: str, wait: float, lease: int | UnsetType, most: int) -> WantItem:
+    return WantItem(
+        queue=queue,
+        lease_id=new_id(),
+        lease_us=lease,
+        wait_us=microseconds(wait),
+        max=most,
+        owner=visit.grant.owner,
+    )

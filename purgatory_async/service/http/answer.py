@@ -1,18 +1,25 @@
-"""Answers: a status, headers and a JSON body, sent in two ASGI messages."""
+"""Answers: a status, headers and a JSON body, and the bytes before the body."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Final, Protocol
 
 import msgspec
 
 from purgatory_async.service.contract.header_fields import Field
-from purgatory_async.web.asgi import Send
+from purgatory_async.service.contract.problems import CLOSING, Problem
 
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
 
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
 # An answer is a snapshot: no cache may store it, and no browser may guess its type.
-_ALWAYS: Final = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+ALWAYS: Final = b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
+_BARE: Final = frozenset({204, 304})
+_CLOSE: Final = b"connection: close\r\n"
 
 
 class Replayable(Protocol):
@@ -30,48 +37,98 @@ class Answer(msgspec.Struct, frozen=True):
     Attributes:
         body: Empty for 204 and 304.
         headers: Extra headers; never built from client input.
+        close: Whether no other request may follow on the connection.
     """
 
     status: int
     body: bytes = b""
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
+    close: bool = False
 
     @property
-    def sent(self) -> int:
-        """The length of the body in bytes."""
-        return len(self.body)
-
-    def fields(self) -> list[Field]:
-        """Return all header fields as sent."""
-        headers = fields_of(self.headers)
+    def lines(self) -> bytes:
+        """All header fields that are its own, as sent."""
+        lines = field_lines(self.headers) if self.headers else b""
         if self.body:
-            headers.append((b"content-type", self.media_type.encode()))
-        if self.status not in {204, 304}:
-            headers.append((b"content-length", str(len(self.body)).encode()))
-        return headers
+            return b"%bcontent-type: %b\r\ncontent-length: %d\r\n" % (
+                lines,
+                self.media_type.encode(),
+                len(self.body),
+            )
+        return lines if self.status in _BARE else lines + b"content-length: 0\r\n"
 
-    async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
-        """Send the answer.
+
+class Openings:
+    """What answers of each status begin with: the status line, the date, and the fields of all.
+
+    Args:
+        date: Returns the date as HTTP shows it; it is asked once a second.
+    """
+
+    def __init__(self, date: Callable[[], str]) -> None:
+        self._date: Final = date
+        self._second = -1
+        self._known: dict[int, bytes] = {}
+
+    def of(self, status: int, now: float) -> bytes:
+        """Return the opening of a status. O(1).
 
         Args:
-            send: The request's.
-            head_only: Omit the body but keep its headers, as for HEAD.
-            stamp: Further header fields.
+            status: HTTP's.
+            now: Seconds of any clock: the date changes with the whole second.
         """
-        headers = [*self.fields(), *stamp]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if head_only else self.body})
+        second = int(now)
+        if second != self._second:
+            self._second, self._known = second, {}
+        opening = self._known.get(status)
+        if opening is None:
+            opening = b"%bdate: %b\r\n%b" % (_STATUS_LINES[status], self._date().encode(), ALWAYS)
+            self._known[status] = opening
+        return opening
 
 
-def fields_of(headers: Iterable[tuple[str, str]]) -> list[Field]:
-    """Return the header fields of every answer, then these, as sent."""
-    return [*_ALWAYS, *[(name.lower().encode(), value.encode("latin-1")) for name, value in headers]]
+def http_date() -> str:
+    """Return the present date as HTTP shows it."""
+    return formatdate(usegmt=True)
+
+
+def field_lines(headers: Iterable[tuple[str, str]]) -> bytes:
+    """Return header fields as sent.
+
+    Raises:
+        RuntimeError: A value would end its line.
+    """
+    lines = [f"{name.lower()}: {value}\r\n" for name, value in headers]
+    block = "".join(lines).encode("latin-1")
+    if block.count(b"\n") != len(lines) or block.count(b"\r") != len(lines):
+        raise RuntimeError(f"header fields must be lines without breaks, got {block!r}")
+    return block
+
+
+def fields_in(lines: bytes) -> list[Field]:
+    """Return the fields of lines, as ASGI wants them. O(lines)."""
+    fields: list[Field] = []
+    for line in lines.split(b"\r\n")[:-1]:
+        name, _, value = line.partition(b": ")
+        fields.append((name, value))
+    return fields
+
+
+def head_of(opening: bytes, lines: bytes, *, close: bool) -> bytes:
+    """Return all before the body."""
+    return b"%b%b%b\r\n" % (opening, lines, _CLOSE) if close else b"%b%b\r\n" % (opening, lines)
 
 
 def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:
     """Encode a struct of `messages` as an answer of type ``application/json``."""
     return Answer(status, msgspec.json.encode(message), headers=headers)
+
+
+def refusal(problem: Problem, *headers: tuple[str, str]) -> Answer:
+    """Return a problem as an answer."""
+    body, given = msgspec.json.encode(problem.document), (*problem.headers, *headers)
+    return Answer(problem.kind.status, body, PROBLEM_JSON, given, close=problem.kind in CLOSING)
 
 
 def replayed(result: Replayable) -> tuple[tuple[str, str], ...]:

@@ -1,12 +1,4 @@
-"""An HTTP/1.1 connection under uvicorn that bounds what uvicorn does not.
-
-uvicorn only creates and shuts down a connection's protocol. This one replaces uvicorn's, so it uses no internals and
-holds a request in a third less memory. `tests/service/http/test_connection_uvicorn.py` checks what it relies on:
-
-- ``uvicorn.Config(http=...)`` takes a class and calls it with ``config``, ``server_state``, ``app_state``, ``_loop``;
-- ``server_state`` has the sets ``connections`` and ``tasks``, which a shutdown awaits, the counter
-  ``total_requests``, and ``default_headers`` with the date;
-- ``shutdown()`` asks a connection to close after its answer.
+"""An HTTP/1.1 connection, which turns bytes into requests and writes their answers.
 
 `phase` has the states and what moves a connection between them. Each has a deadline on the service's timer:
 
@@ -25,94 +17,109 @@ closing    written bytes to leave                       abort, unless the client
 
 In every phase a client that does not read what was written has the same deadline as in closing.
 
-Bytes that follow a request are kept unparsed until its answer, so no request runs before its turn. Above a limit the
-connection pauses reading, until the answer or a short deadline: while reading is paused, a disconnect goes unseen.
-After the deadline it discards the bytes and closes after the present answer; a client must then assume that nothing
-else ran (RFC 9112, 9.3.2).
+A request is answered within the call that brings its last byte, unless it has to wait. Bytes that follow it are kept
+unparsed until its answer, so no request runs before its turn. Above a limit the connection pauses reading, until the
+answer or a short deadline: while reading is paused, a disconnect goes unseen. After the deadline it discards the bytes
+and closes after the present answer; a client must then assume that nothing else ran (RFC 9112, 9.3.2).
 """
 
 import asyncio
-from contextvars import copy_context
-from typing import Any, Final, cast
-
-import msgspec
-import uvicorn
-from uvicorn.server import ServerState
+import os
+from typing import Final, cast
 
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import Field
-from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
+from purgatory_async.service.http.answer import Answer, head_of
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext
-from purgatory_async.service.http.exchange import Exchange, opening, scope_of
 from purgatory_async.service.http.head import END, Head, check_start, read_head
 from purgatory_async.service.http.outlet import Outlet
-from purgatory_async.service.http.phase import TRANSITIONS, Phase
-from purgatory_async.service.visit import VISIT, Visit
+from purgatory_async.service.http.phase import Phase
+from purgatory_async.service.http.wire import Address, Asked
 
 MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
 MAX_SPARED: Final = 65_536  # bytes of an unused body that are read to keep the connection
 MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort
-_DEAF: Final = frozenset({Phase.DISCARDING, Phase.LINGERING, Phase.CLOSING, Phase.CLOSED})
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
 
 class Connection(Outlet, asyncio.Protocol):
-    """A client's connection; uvicorn makes it from the class that `connection_class` returns."""
+    """A client's connection.
 
-    __slots__ = ("_body", "_exchange", "_ignored", "_input", "_last", "_phase", "_state")
+    Args:
+        context: What all connections of its server share.
+    """
 
-    def __init__(
-        self,
-        config: uvicorn.Config,  # noqa: ARG002 - `context` has all that it needs
-        server_state: ServerState,
-        app_state: dict[str, Any],  # noqa: ARG002 - see config
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__()
-        self._state = server_state
+    __slots__ = (
+        *(
+            "_address",
+            "_begun",
+            "_body",
+            "_chunked",
+            "_expects",
+            "_ignored",
+            "_input",
+            "_keep_alive",
+            "_last",
+        ),
+        *("_phase", "_request", "_stopped"),
+    )
+
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
+        self._address: Address = None
         self._phase = Phase.HEAD
         self._last = False  # whether the server stops, so that one more request is answered at most
-        self._exchange: Exchange | None = None
-        self._body: Body | None = None  # of the exchange, until it is complete
-        self._input: bytearray | None = None  # an incomplete head, or bytes that follow the exchange
+        self._input: bytearray | None = None  # an incomplete head, or bytes that follow the request
         self._ignored = 0
+        self._stopped = False  # whether reading is paused
+        # The present request, and what its answer has to heed.
+        self._request: Asked | None = None
+        self._body: Body | None = None  # until it is complete
+        self._expects = False  # whether the client awaits 100 Continue
+        self._keep_alive = False  # whether another request may follow
+        self._begun = False  # whether part of the answer was written
+        self._chunked = False
 
     def __repr__(self) -> str:
         return f"<Connection {self._phase}>"
 
     def _move(self, event: str) -> None:
         try:
-            self._phase = TRANSITIONS[self._phase][event]
+            self._phase = self._phase.moves[event]
         except KeyError:
-            allowed = ", ".join(TRANSITIONS[self._phase]) or "nothing"
+            allowed = ", ".join(self._phase.moves) or "nothing"
             raise RuntimeError(f"a connection that is {self._phase} takes {allowed}, got {event}") from None
 
-    # For uvicorn and its loop.
+    # For the loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Expect a request."""
         self._transport = cast("asyncio.Transport", transport)
-        self._state.connections.add(cast("Any", self))
+        own = transport.get_extra_info("sockname")
+        self._address = own[:2] if isinstance(own, tuple) else (os.fsdecode(own), None)
+        self.context.connections.add(self)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the reason does not matter
-        """Release everything and report the disconnect to the application."""
-        self._state.connections.discard(cast("Any", self))
+        """Release everything, and let the request go."""
+        self.context.connections.discard(self)
         self.context.unsent.forget(self)
         self._move("lose")
         self._unwatch()
-        if self._exchange is not None:
-            self._exchange.lose()
-        self._exchange = self._body = self._input = None
+        request, self._request = self._request, None
+        self._body = self._input = None
         self._lose()
+        if request is not None:
+            request.leave()
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes by the present phase."""
-        if self._phase in _DEAF:
+        if self._phase.deaf:
             self._ignore(data)
         elif self._body is not None:
             self._take_body(self._body, data)
-        elif self._exchange is not None:
+        elif self._request is not None:
             self._keep(data)
         else:
             self._take_head(data)
@@ -123,69 +130,108 @@ class Connection(Outlet, asyncio.Protocol):
         A lingering connection keeps its deadline.
         """
         self._last = True
-        if self._exchange is None or self._exchange.ended:
+        if self._request is None or self._request.ended:
             if self._phase is Phase.BODY:
                 self._close()
-            elif self._phase not in _DEAF:
+            elif not self._phase.deaf:
                 self._watch()
         else:
-            self._exchange.keep_alive = False
+            self._keep_alive = False
 
     def resume_writing(self) -> None:
         """Send on; then a request that came meanwhile has its turn."""
         super().resume_writing()
-        if self._exchange is not None and self._exchange.ended and not self.blocked:
+        if self._request is not None and self._request.ended and not self.blocked:
             self._go_on()
 
-    # For the exchange.
+    # For the application; see `Wire`.
 
-    def pause_reading(self) -> None:
-        """Stop reading from the socket."""
+    @property
+    def closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._transport.is_closing()
+
+    def answer(self, answer: Answer, stamp: bytes) -> None:
+        """Send an answer, and go on."""
+        request = self._request
+        if request is None:
+            return  # the client has left
+        if self._begun:
+            self.cut()  # a stream that failed in its middle
+            return
+        if answer.close or self._body is not None:
+            # Without 100 Continue the client may send its body or not, so what follows is ambiguous.
+            kept = not (answer.close or self._expects) and self._reusable()
+            self._keep_alive = self._keep_alive and kept
+        now = self.context.now()
+        self._write_answer(request, answer, stamp, now)
+        if self._transport.is_closing():
+            return
+        if self._stopped:
+            self._resume_reading()
+        self._go_on(now)
+
+    def await_body(self) -> None:
+        """Let the client send a body that it holds back."""
+        if self._expects:
+            self._expects = False
+            self.write(_CONTINUE)
+
+    async def open(self, lines: bytes) -> None:
+        """Begin an answer of unknown length, which ends with the connection."""
+        await self.writable()
+        request = self._require_request()
+        self._keep_alive = False
+        self._chunked = request.version != "1.0" and request.method != "HEAD"
+        framed = lines + _CHUNKED if self._chunked else lines
+        self.write(head_of(self.context.openings.of(200, self.context.now()), framed, close=True))
+        self._begun = True
+
+    async def send(self, piece: bytes) -> None:
+        """Send a piece of it."""
+        await self.writable()
+        self._require_request()
+        self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
+
+    async def end(self) -> None:
+        """End it."""
+        await self.writable()
+        self._require_request()
+        if self._chunked:
+            self.write(b"0\r\n\r\n")
         if not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Read again, unless too many bytes wait."""
-        if not (self._phase is Phase.CROWDED or self._transport.is_closing()):
-            self._transport.resume_reading()
-
-    def date(self) -> list[Field]:
-        """Return the fields of every answer: uvicorn keeps the date in them."""
-        return self._state.default_headers
-
-    def reusable(self) -> bool:
-        """Whether another request can follow: the unread body is short enough to read."""
-        return self._body is None or (isinstance(self._body, SizedBody) and self._body.left <= MAX_SPARED)
-
-    def answered(self) -> None:
-        """Continue after the answer."""
-        self._state.total_requests += 1
-        if not self._transport.is_closing():
-            self.resume_reading()
+            self._resume_reading()
             self._go_on()
 
-    def finished(self, task: asyncio.Task[None], error: BaseException | None, visit: Visit) -> None:
-        """Log the application's error."""
-        self._state.tasks.discard(task)
-        visit.task = None  # or the task would keep itself by its context
-        if error is not None:
-            self.context.log.error("request failed", request_id=visit.request_id, exc_info=error)
+    def _require_request(self) -> Asked:
+        if self._request is None or self._request.gone:
+            raise ConnectionResetError("the client closed the connection, or was refused")
+        return self._request
 
     def refuse(self, problem: problems.Problem) -> None:
         """Answer with a problem and close; never begins a second answer."""
-        exchange = self._exchange
-        if exchange is not None:
-            exchange.lose()
-        if exchange is None or not exchange.begun:
-            traffic = self.context.traffic
-            visit = traffic.begin(None) if exchange is None else exchange.visit
-            answer = Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON)
-            fields = [*self.date(), *answer.fields(), visit.field, (b"connection", b"close")]
-            body = b"" if exchange is not None and exchange.head_only else answer.body
-            self.write(opening(answer.status, fields) + body)
-            traffic.refuse(problem.kind)
-            traffic.end(visit, answer.status, len(body))
+        request, context = self._request, self.context
+        if request is None or not (request.ended or self._begun):
+            if request is not None:
+                request.leave()
+            else:
+                request = context.app.request(None, self._address, self)
+            self._keep_alive = False
+            answer, stamp = context.app.refuse(request, problem)
+            self._write_answer(request, answer, stamp, context.now())
+        elif not request.ended:
+            request.leave()
         self._end(sending=True)
+
+    def _write_answer(self, request: Asked, answer: Answer, stamp: bytes, now: float) -> None:
+        opening = self.context.openings.of(answer.status, now)
+        head = head_of(opening, answer.lines + stamp, close=not self._keep_alive)
+        self.write(head if request.method == "HEAD" else head + answer.body)
+        self._begun = True
+
+    def _reusable(self) -> bool:
+        """Whether another request can follow: the unread body is short enough to read."""
+        return self._body is None or (isinstance(self._body, SizedBody) and self._body.left <= MAX_SPARED)
 
     # Input.
 
@@ -214,59 +260,66 @@ class Connection(Outlet, asyncio.Protocol):
                 self._watch()
 
     def _start(self, head: Head, rest: bytes) -> None:
-        scope = scope_of(head, self._transport.get_extra_info("sockname"))
-        visit = self.context.traffic.begin(scope)
-        exchange = self._exchange = Exchange(self, head, visit)
-        exchange.keep_alive = exchange.keep_alive and not self._last
-        self._move("request" if head.length == 0 else "upload")
-        if head.length != 0:
-            self._body = ChunkedBody() if head.length is None else SizedBody(head.length)
-        self._watch()
+        app = self.context.app
+        request = self._request = app.request(head, self._address, self)
+        self._keep_alive = head.keep_alive and not self._last
+        self._begun = self._expects = False
+        length = head.length
+        if length is not None and length <= len(rest):  # most bodies come with their heads
+            if length:
+                request.feed(rest[:length], whole=True)
+                rest = rest[length:]
+            self._move("request")
+        else:
+            self._expects = head.expects_continue
+            self._body = ChunkedBody() if length is None else SizedBody(length)
+            self._move("upload")
+            self._watch()
         if rest:
             self.data_received(rest)
-        if not exchange.gone:
-            answering: Any = self.context.app(scope, exchange.receive, exchange.send)
-            named = copy_context()
-            named.run(VISIT.set, visit)
-            task = asyncio.get_running_loop().create_task(answering, context=named)
-            visit.task = task
-            self._state.tasks.add(task)
-            task.add_done_callback(exchange.finish)
+        if not request.gone:
+            app.serve(request)
 
     def _take_body(self, body: Body, data: bytes) -> None:
-        exchange = self._exchange
-        assert exchange is not None, f"{self!r} awaits a body without an exchange"
+        request = self._request
+        assert request is not None, f"{self!r} awaits a body without a request"
         try:
             content, behind = body.take(data)
         except problems.Problem as problem:
             self.refuse(problem)
             return
-        exchange.take(content, more=not body.ended)
+        if content:
+            self._expects = False
         if body.ended:
             self._body = None
             self._move("body")
             if behind:
                 self._keep(behind)
-            if exchange.ended:
+            if request.ended:
                 self._go_on()
-            else:
-                self._watch()
+                return
+        request.feed(content, whole=body.ended)
 
     def _keep(self, data: bytes) -> None:
         """Keep bytes that follow the present request."""
         self._input = (self._input or bytearray()) + data
         if len(self._input) > MAX_BEHIND and self._phase is Phase.ANSWERING:
             self._move("crowd")
-            self.pause_reading()
+            self._stopped = True
+            self._transport.pause_reading()
             self._watch()
+
+    def _resume_reading(self) -> None:
+        if self._stopped and not self._transport.is_closing():
+            self._stopped = False
+            self._transport.resume_reading()
 
     def _throw_away(self) -> None:
         """Read and discard input, to see the client disconnect."""
         self._input = None
         self._move("discard")
-        if self._exchange is not None:
-            self._exchange.keep_alive = False
-        self.resume_reading()
+        self._keep_alive = False
+        self._resume_reading()
 
     def _ignore(self, data: bytes) -> None:
         self._ignored += len(data)
@@ -275,38 +328,41 @@ class Connection(Outlet, asyncio.Protocol):
 
     # After an answer.
 
-    def _go_on(self) -> None:
-        exchange = self._exchange
-        if exchange is None or not exchange.keep_alive:
+    def _go_on(self, now: float | None = None) -> None:
+        if not self._keep_alive:
             self._end(sending=self._phase is not Phase.ANSWERING or self._input is not None)
         elif self._phase is not Phase.BODY and not self.blocked:  # or memory would hold a second answer
             if self._input is None:
-                self._turn()
+                self._turn(now)
             else:
                 # One request per loop pass, so a thousand in one read do not block the loop.
                 asyncio.get_running_loop().call_soon(self._turn)
 
-    def _turn(self) -> None:
+    def _turn(self, now: float | None = None) -> None:
         """Start the next request, or wait for it."""
         if self._transport.is_closing():
             return
         if self._phase is Phase.DISCARDING:
             self._end(sending=True)
             return
-        self._exchange = None
+        self._request = None
         self._move("turn")
         behind, self._input = self._input, None
-        if behind is None:
-            self._watch()
-        else:
+        if behind is not None:
             self._take_head(bytes(behind))
+        elif now is None or self._entry is None or self._last:
+            self._watch(now)
+        else:
+            self._until = now + self.context.deadlines.idle
+            if self._entry.when > self._until:
+                self._watch(now)
 
     def _end(self, *, sending: bool) -> None:
         """Close; if the client may be sending, linger so that it can read the answer.
 
         Closing a socket with unread input sends a reset, which can destroy the answer (RFC 9112, 9.6).
         """
-        self._exchange = self._body = self._input = None
+        self._request = self._body = self._input = None
         if sending and not self._transport.is_closing():
             self._move("linger")
             self.finish(self._transport.write_eof)
@@ -323,23 +379,21 @@ class Connection(Outlet, asyncio.Protocol):
 
     def _allowed(self) -> Allowed:
         """Return the deadline of the present phase, and what runs then."""
-        deadlines, allowed = self.context.deadlines, self._stall_allowed()
+        allowed = self._stall_allowed()
         if allowed is not None:
             return allowed
-        match self._phase:
-            case Phase.HEAD:
-                allowed = self._head_time, Connection._late_head
-            case Phase.BODY:
-                allowed = deadlines.body, Connection._late_body
-            case Phase.CROWDED:
-                allowed = deadlines.crowd, Connection._throw_away
-            case Phase.IDLE:
-                allowed = deadlines.last if self._last else deadlines.idle, Connection._close
-            case Phase.LINGERING:
-                allowed = deadlines.linger, Connection._close
-            case Phase.ANSWERING | Phase.DISCARDING | Phase.CLOSING | Phase.CLOSED:
-                pass  # their answers have deadlines of their own, or there is nothing to wait for
-        return allowed
+        phase, deadlines = self._phase, self.context.deadlines
+        if phase is Phase.IDLE:
+            allowed = deadlines.last if self._last else deadlines.idle, Connection._close
+        elif phase is Phase.HEAD:
+            allowed = self._head_time, Connection._late_head
+        elif phase is Phase.BODY:
+            allowed = deadlines.body, Connection._late_body
+        elif phase is Phase.CROWDED:
+            allowed = deadlines.crowd, Connection._throw_away
+        elif phase is Phase.LINGERING:
+            allowed = deadlines.linger, Connection._close
+        return allowed  # None: answers have deadlines of their own, and the others nothing to wait for
 
     @property
     def _head_time(self) -> float:
@@ -353,8 +407,3 @@ class Connection(Outlet, asyncio.Protocol):
 
     def _late_body(self) -> None:
         self.refuse(problems.too_slow("body", self.context.deadlines.body))
-
-
-def connection_class(context: ServerContext) -> type[Connection]:
-    """Return the class of a server's connections, for ``uvicorn.Config(http=...)``."""
-    return type("ServedConnection", (Connection,), {"__slots__": (), "context": context})

@@ -1,17 +1,27 @@
 """What all connections of a server share: the application, the timer and the deadlines of clients."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 from purgatory_async import Timer, TimerHandle
+from purgatory_async.service.http.answer import Openings, http_date
 from purgatory_async.service.http.head import PROBED
-from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.http.unsent import Unsent
+from purgatory_async.service.http.wire import Application
 from purgatory_async.service.logs import Log
-from purgatory_async.web.asgi import Application
 
 Allowed = tuple[float, Callable[[Any], None]] | None
+
+
+class Closable(Protocol):
+    """A connection, as its server knows it."""
+
+    def shutdown(self) -> None:
+        """Close after the present answer."""
+
+    def cut(self) -> None:
+        """Abort."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +47,45 @@ class Deadlines:
     last: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
 class ServerContext:
     """What all connections of a server share.
 
-    Attributes:
-        log: For errors of the application.
-        traffic: Counts what the application does not see: requests that are refused for their framing.
+    Args:
+        app: Answers the requests.
+        timer: For the deadlines.
+        deadlines: The deadlines of clients.
+        log: For what operators should know.
         unsent: Counts what connections have not sent.
+        now: The timer's clock, in seconds.
         probed: The paths that HTTP/1.0 may ask for without ``Host``.
+        date: Returns the date as HTTP shows it.
+
+    Attributes:
+        connections: The open ones.
+        openings: What answers begin with.
     """
 
-    app: Application
-    timer: Timer
-    deadlines: Deadlines
-    log: Log
-    unsent: Unsent
-    traffic: Traffic = field(default_factory=Traffic)
-    probed: Collection[bytes] = PROBED
+    def __init__(
+        self,
+        app: Application,
+        timer: Timer,
+        deadlines: Deadlines,
+        log: Log,
+        unsent: Unsent,
+        *,
+        now: Callable[[], float] | None = None,
+        probed: Collection[bytes] = PROBED,
+        date: Callable[[], str] = http_date,
+    ) -> None:
+        self.app: Final = app
+        self.timer: Final = timer
+        self.deadlines: Final = deadlines
+        self.log: Final = log
+        self.unsent: Final = unsent
+        self.now: Final = now or timer.time
+        self.probed: Final = probed
+        self.connections: Final[set[Closable]] = set()
+        self.openings: Final = Openings(date)
 
 
 class Watched:
@@ -64,13 +95,11 @@ class Watched:
     thousand requests a second touches the timer once a minute, and a held request soon has no entry.
     """
 
-    __slots__ = ("_entry", "_until")
+    __slots__ = ("_entry", "_until", "context")
 
-    context: ClassVar[ServerContext]
-    _entry: TimerHandle | None
-
-    def __init__(self) -> None:
-        self._entry = None
+    def __init__(self, context: ServerContext) -> None:
+        self.context = context
+        self._entry: TimerHandle | None = None
         self._until = 0.0
 
     def _allowed(self) -> Allowed:
@@ -81,13 +110,17 @@ class Watched:
         """End at once; called when the timer is closed."""
         raise NotImplementedError
 
-    def _watch(self) -> None:
-        """Start the deadline of the present state, which replaces the one before. O(1)."""
+    def _watch(self, now: float | None = None) -> None:
+        """Start the deadline of the present state, which replaces the one before. O(1).
+
+        Args:
+            now: The clock's time, if it was just read.
+        """
         allowed = self._allowed()
         if allowed is None:
             return  # a present entry drops itself when due
         timer, delay = self.context.timer, allowed[0]
-        self._until = timer.time() + delay
+        self._until = (self.context.now() if now is None else now) + delay
         if timer.closed:
             self.cut()
         elif self._entry is None:
@@ -102,7 +135,7 @@ class Watched:
         if allowed is None:
             return
         timer = self.context.timer
-        left = self._until - timer.time()
+        left = self._until - self.context.now()
         if left > 0:
             self._entry = timer.call_later(left, Watched._look, self)
         else:

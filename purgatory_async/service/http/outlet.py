@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from purgatory_async.service.http.context import Allowed, Watched
+from purgatory_async.service.http.context import Allowed, ServerContext, Watched
 
 PIECE_BYTES: Final = 65_536
 
@@ -21,8 +21,8 @@ class Outlet(Watched):
 
     _transport: asyncio.Transport
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
         self._paused = False  # until the client reads
         self._writable: asyncio.Future[None] | None = None  # for those that wait for it
         self._unread = 0  # bytes unsent at the last check

@@ -4,8 +4,8 @@
     head        .      answering  body    .          .        .           .     lingering  closing  closed
     body        .      .          .       answering  .        .           .     lingering  closing  closed
     answering   .      .          .       .          crowded  .           idle  lingering  closing  closed
-    crowded     .      .          .       .          .        discarding  idle  lingering  closing  closed
-    discarding  .      .          .       .          .        .           .     lingering  closing  closed
+    crowded     .      .          .       .          .        discarding  idle  lingering  .        closed
+    discarding  .      .          .       .          .        .           .     lingering  .        closed
     idle        head   answering  body    .          .        .           .     lingering  closing  closed
     lingering   .      .          .       .          .        .           .     .          closing  closed
     closing     .      .          .       .          .        .           .     .          .        closed
@@ -22,7 +22,15 @@ from typing import Final
 
 
 class Phase(StrEnum):
-    """What a connection does now."""
+    """What a connection does now.
+
+    Attributes:
+        moves: Where each event leads; any other event is a fault of the connection.
+        deaf: Whether what comes is thrown away.
+    """
+
+    moves: dict[str, "Phase"]
+    deaf: bool
 
     HEAD = "reading a head"
     BODY = "reading a body"
@@ -41,11 +49,21 @@ TRANSITIONS: Final[dict[Phase, dict[str, Phase]]] = {
     Phase.HEAD: {**_REQUESTS, **_ENDS},
     Phase.BODY: {"body": Phase.ANSWERING, **_ENDS},
     Phase.ANSWERING: {"crowd": Phase.CROWDED, "turn": Phase.IDLE, **_ENDS},
-    Phase.CROWDED: {"discard": Phase.DISCARDING, "turn": Phase.IDLE, **_ENDS},
-    Phase.DISCARDING: _ENDS,
+    Phase.CROWDED: {
+        "discard": Phase.DISCARDING,
+        "turn": Phase.IDLE,
+        "linger": Phase.LINGERING,
+        "lose": Phase.CLOSED,
+    },
+    Phase.DISCARDING: {"linger": Phase.LINGERING, "lose": Phase.CLOSED},
     Phase.IDLE: {"begin": Phase.HEAD, **_REQUESTS, **_ENDS},
     Phase.LINGERING: {"close": Phase.CLOSING, "lose": Phase.CLOSED},
     Phase.CLOSING: {"lose": Phase.CLOSED},
     Phase.CLOSED: {},
 }
-"""Each phase's events and where they lead; any other event is a fault of the connection."""
+"""Each phase's events and where they lead."""
+
+for _phase, _moves in TRANSITIONS.items():
+    # Attributes: to look a member up in a dictionary takes longer than the rest of a move.
+    _phase.moves = _moves
+    _phase.deaf = _phase in {Phase.DISCARDING, Phase.LINGERING, Phase.CLOSING, Phase.CLOSED}

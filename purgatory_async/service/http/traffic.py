@@ -5,6 +5,7 @@ Labels are bounded whatever clients send: a route is the template of a path, and
 
 from collections.abc import Callable, Iterable
 from typing import Final
+from urllib.parse import unquote
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -14,7 +15,6 @@ from purgatory_async.metrics import Histogram
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.logs import Log
 from purgatory_async.service.visit import Visit, trace_id_of
-from purgatory_async.web.asgi import Scope
 
 # Seconds, from a read in memory to a wait of the longest default, and streams above.
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60)
@@ -38,21 +38,20 @@ class Traffic(Collector):
     Args:
         access_log: Gets a record for each answer; None for no access log.
         now: The service's clock, in seconds.
+
+    Attributes:
+        held: How many requests are held, by route.
     """
 
     def __init__(self, access_log: Log | None = None, now: Callable[[], float] = monotonic) -> None:
         self._access_log: Final = access_log
         self._now: Final = now
         self._lines: dict[tuple[str, str], _Line] = {}
-        self._held: dict[str, int] = {}
+        self.held: Final[dict[str, int]] = {}
         self._refused = dict.fromkeys(Kind, 0)
 
     def __repr__(self) -> str:
-        return f"<Traffic routes={len(self._lines)} held={sum(self._held.values())}>"
-
-    def begin(self, scope: Scope | None) -> Visit:
-        """Return the visit of a request; None as its scope for a malformed head. O(fields)."""
-        return Visit(scope, self._now(), self._held)
+        return f"<Traffic routes={len(self._lines)} held={sum(self.held.values())}>"
 
     def refuse(self, kind: Kind) -> None:
         """Count a refusal. O(1)."""
@@ -66,14 +65,13 @@ class Traffic(Collector):
             status: The status of the answer.
             sent: Bytes of its body.
         """
-        method = OTHER if visit.scope is None else visit.scope["method"]
-        place = visit.route, method if method in METHODS else OTHER
+        place = visit.route, visit.method if visit.method in METHODS else OTHER
         line = self._lines.get(place)
         if line is None:
             line = self._lines[place] = _Line()
         line.statuses[status] = line.statuses.get(status, 0) + 1
         seconds = self._now() - visit.began
-        if visit.scope is not None:
+        if visit.method:
             line.seconds.observe(seconds)
         if self._access_log is not None:
             _log(self._access_log, visit, status, seconds, sent)
@@ -95,7 +93,7 @@ class Traffic(Collector):
                 requests.add_metric([*place, str(status)], number)
             line.seconds.add_to(seconds, place)
         held = GaugeMetricFamily("purgatory_http_held", "Requests held, streams included.", labels=["route"])
-        for route, number in self._held.items():
+        for route, number in self.held.items():
             held.add_metric([route], number)
         refused = CounterMetricFamily(
             "purgatory_refused", "Requests answered with a problem, by its slug.", labels=["slug"]
@@ -106,18 +104,22 @@ class Traffic(Collector):
 
 
 def _log(log: Log, visit: Visit, status: int, seconds: float, sent: int) -> None:
-    scope = visit.scope
-    trace_id = None if scope is None else trace_id_of(scope["headers"])
+    trace_id = trace_id_of(visit.fields)
     log.info(
         "request",
         _event="request",
         request_id=visit.request_id,
-        method=None if scope is None else scope["method"],
+        method=visit.method or None,
         route=visit.route,
-        path=None if scope is None else scope["path"],
+        path=decoded_path(visit.path) if visit.method else None,
         status=status,
         seconds=round(seconds, 6),
         sent=sent,
         **({} if visit.admission is None else {"owner": visit.admission.grant.owner}),
         **({} if trace_id is None else {"trace_id": trace_id}),
     )
+
+
+def decoded_path(path: bytes) -> str:
+    """Return a path as people read it."""
+    return unquote(path.decode("latin-1"))

@@ -1,12 +1,10 @@
 """The process around the application: the HTTP server, signals, and the order of stopping.
 
 A signal makes ``/readyz`` answer 503 for the drain delay. Then the sockets close, once what waits in their queues is
-accepted; every held request is answered, and uvicorn closes the remaining connections. uvicorn alone would first wait
-for the held requests to end, and lose what waits in the queues.
+accepted; every held request is answered, and the connections end once their answers have left.
 """
 
 import asyncio
-import contextlib
 import errno
 import gc
 import logging
@@ -14,13 +12,11 @@ import os
 import resource
 import signal
 import socket
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, cast
+from typing import Final
 
 import anyio
-import uvicorn
 import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is found before anything starts
 from anyio.abc import TaskGroup, TaskStatus
 
@@ -28,8 +24,8 @@ from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
 from purgatory_async.durable.fold.fold import FoldError
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.backing import tried
-from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.front import Front
 from purgatory_async.service.http.head import PROBED
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.process.listeners import BACKLOG, Listeners, StartRefused, accept_waiting, listen
@@ -42,8 +38,6 @@ LACK_PERIOD: Final = 1.0  # seconds between two probes for a free file descripto
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
 # Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
 _THRESHOLDS: Final = (2_000, 10, 1_000)
-# Since 3.13 a loop would remove a Unix socket's file, also if it is the service manager's or the other workers'.
-_KEEP_FILE: Final[dict[str, Any]] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 _LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -52,53 +46,6 @@ REFUSED: Final = 2
 REFUSALS: Final = (LogRefused, SettingsError, StartRefused)
 DAMAGED: Final = 3
 DAMAGES: Final = (FoldError, LogDamaged)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which would close connections with unanswered requests.
-
-    It listens on Unix sockets too, and can close its sockets without losing a connection.
-    """
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.accepting = anyio.Event()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to `Server`."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start as uvicorn does, then set `accepting`."""
-        given = sockets or []
-        await super().startup([sock for sock in given if sock.family != socket.AF_UNIX])
-        # uvloop takes every socket of `create_server` for TCP's.
-        unix = asyncio.get_running_loop().create_unix_server
-        for sock in given:
-            if sock.family == socket.AF_UNIX:
-                self.servers.append(await unix(self._connection, sock=sock, backlog=BACKLOG, **_KEEP_FILE))
-        self.accepting.set()
-
-    async def stop_accepting(self, sockets: Sequence[socket.socket], log: Log) -> None:
-        """Close the listening sockets, take what waits in their queues, and let every connection end."""
-        waiting: list[socket.socket] = []
-        try:
-            for sock in sockets:
-                waiting.extend(accept_waiting(sock))
-        except OSError as error:
-            log.error("connections that wait are reset", reason=error.strerror)  # noqa: TRY400 - no bug
-        for server in self.servers:
-            server.close()
-        for sock in waiting:
-            with contextlib.suppress(OSError):  # the client has left
-                await asyncio.get_running_loop().connect_accepted_socket(self._connection, sock)
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-
-    def _connection(self) -> asyncio.Protocol:
-        kind = cast("Callable[..., asyncio.Protocol]", self.config.http_protocol_class)
-        return kind(config=self.config, server_state=self.server_state, app_state={})
 
 
 def signals_of(settings: Settings) -> tuple[signal.Signals, ...]:
@@ -125,7 +72,7 @@ class Server:
     def __init__(
         self, settings: Settings, listeners: Listeners, log: Log, manager: Manager | None = None
     ) -> None:
-        # uvicorn, asyncio and the journal log through the standard library, the journal from its start.
+        # asyncio and the journal log through the standard library, the journal from its start.
         root, forwarding = logging.getLogger(), list[logging.Handler]([ForwardingHandler(log)])
         before, root.handlers = root.handlers, forwarding
         logging.getLogger("purgatory_async.journal").setLevel(logging.INFO)
@@ -144,22 +91,13 @@ class Server:
         )
         service = self.app.service
         probed = PROBED | {settings.base_path.encode() + path for path in PROBED}
-        front = ServerContext(
-            self.app, service.timer, deadlines, log, service.held.unsent, self.app.traffic, probed
+        context = ServerContext(
+            *(self.app, service.timer, deadlines, log, service.held.unsent), now=service.now, probed=probed
         )
-        config = uvicorn.Config(
-            self.app,
-            http=connection_class(front),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,
-            timeout_graceful_shutdown=GRACE,
-        )
-        self._uvicorn = _Server(config)
+        self._front: Final = Front(context, self.app.tasks)
+        self._accepting: Final = asyncio.Event()
+        self._drained: Final = asyncio.Event()  # only what was answered has yet to leave
+        self._cut_now = False
         self._stopping = False  # unlike the service's draining, which an administrator may start long before
         self._tasks: TaskGroup
         self._failure: Exception | None = None  # of the state, which ended the serving
@@ -194,7 +132,7 @@ class Server:
                     # The other workers serve meanwhile; if the store is away, all say so.
                     await service.loaded.wait()
             if self._failure is None:
-                await self._uvicorn.serve(list(self._listeners.sockets))
+                await self._serve()
             tasks.cancel_scope.cancel()
         await service.aclose()
         self._log.info("stopped")
@@ -209,16 +147,16 @@ class Server:
         """
         self._stopping = True
         self._starting.cancel()
-        await self._uvicorn.accepting.wait()
+        await self._accepting.wait()
         self._manager.stopping()
         service = self.app.service
         service.leaving = True
         if delayed and self._settings.drain_delay:
             await service.timer.sleep(self._settings.drain_delay)
         self._listeners.withdraw()
-        await self._uvicorn.stop_accepting(self._listeners.sockets, self._log)
+        await self._front.stop_accepting(self._accept_waiting())
         self._log.info("draining", held=service.drain(), pending=service.pending)
-        self._uvicorn.should_exit = True
+        self._drained.set()
 
     def obey(self, number: signal.Signals, *, repeated: bool = True) -> None:
         """Stop on the first SIGTERM or SIGINT, cut the unanswered connections on the second; reload on SIGHUP.
@@ -257,11 +195,29 @@ class Server:
                 self._starting.cancel()
                 self._cut()
 
+    async def _serve(self) -> None:
+        """Serve until all is answered, or is to be cut."""
+        await self._front.listen(self._listeners.sockets, BACKLOG)
+        self._accepting.set()
+        await self._drained.wait()
+        await self._front.ended(GRACE, lambda: self._cut_now)
+
+    def _accept_waiting(self) -> list[socket.socket]:
+        """Accept what waits in the queues of the sockets."""
+        waiting: list[socket.socket] = []
+        try:
+            for sock in self._listeners.sockets:
+                waiting.extend(accept_waiting(sock))
+        except OSError as error:
+            self._log.error("connections that wait are reset", reason=error.strerror)
+        return waiting
+
     def _cut(self) -> None:
-        self._uvicorn.should_exit = self._uvicorn.force_exit = True
+        self._cut_now = True
+        self._drained.set()
 
     async def _announce(self, announce: Callable[[str], None]) -> None:
-        await self._uvicorn.accepting.wait()
+        await self._accepting.wait()
         self._log.info("listening", address=self.address, store=store_of(self._settings))
         self._manager.ready(self.address)
         announce(self.address)

@@ -5,6 +5,7 @@ import pytest
 from purgatory_async.service.access.check import Access
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.app import create_app
+from purgatory_async.service.contract.header_fields import Fields
 from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.settings.settings import Settings, SettingsError
 from purgatory_async.testing import settle
@@ -89,11 +90,11 @@ async def test_an_open_path_is_open_to_every_method(guarded, path, method):
 async def test_a_path_with_one_open_method_keeps_the_others_closed(tokens):
     access = Access(Settings(tokens=tokens))
     mixed = {"GET": ROUTES["/healthz"]["GET"], "POST": ROUTES["/v1/keys/{key}/signal"]["POST"]}
-    scope = {"headers": [(b"host", b"localhost")]}
-    access.check(scope | {"method": "GET"}, mixed)
+    fields = Fields([(b"host", b"localhost")])
+    access.check("GET", "1.1", fields, None, mixed)
     for method in ("POST", "PUT", "HEAD"):
         with pytest.raises(Problem) as refused:
-            access.check(scope | {"method": method}, mixed)
+            access.check(method, "1.1", fields, None, mixed)
         assert refused.value.kind is Kind.UNAUTHORIZED
 
 

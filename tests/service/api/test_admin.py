@@ -2,6 +2,7 @@
 
 import pytest
 
+from purgatory_async.durable.state import Guard
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.held import stream
@@ -193,7 +194,7 @@ async def test_only_administrators_may(client):
 
 async def test_a_request_in_the_pass_of_the_drain_is_answered(client):
     requests = [client.start("GET", "/v1/wait?key=a&wait=3s") for _ in range(5)]
-    client.service.begin_drain()
+    client.service.begin_drain(Guard())
     requests += [client.start("GET", "/v1/wait?key=a&wait=3s") for _ in range(5)]
     await settle()
     assert {request.slug for request in requests} == {"draining"}

@@ -108,7 +108,7 @@ async def test_draining_answers_a_herd_with_what_happened(client, target):
 
 
 async def test_other_waits_do_not_wait_for_a_herd(client):
-    herd = await gather_herd(client, TARGETS["wait"])
+    herd = await gather_herd(client, TARGETS["wait"], 4 * HERD)
     other = client.start("GET", "/v1/wait?key=b&wait=9")
     await settle()
     await until_first_answer(client, herd)

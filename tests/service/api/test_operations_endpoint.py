@@ -3,6 +3,7 @@
 import pytest
 
 from purgatory_async.durable.fold.entries import SignalKey
+from purgatory_async.durable.later import at_last
 
 pytestmark = pytest.mark.asyncio
 
@@ -140,9 +141,9 @@ async def test_a_race_lost_behind_the_look_shows_the_end(client, monkeypatch, me
     await client.submit("a", id="op")
     propose = client.service.state.propose
 
-    async def propose_late(entry):
+    async def propose_late(entry, guard):
         client.post(SignalKey(key="a"))  # as another worker's entry before this one
-        return await propose(entry)
+        return await at_last(propose(entry, guard))
 
     monkeypatch.setattr(client.service.state, "propose", propose_late)
     reply = await client.request(method, target)

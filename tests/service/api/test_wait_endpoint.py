@@ -3,6 +3,7 @@
 import pytest
 
 from purgatory_async.testing import settle
+from tests.service.wire import SocketlessServer, request
 
 pytestmark = pytest.mark.asyncio
 
@@ -64,11 +65,13 @@ async def test_a_client_that_leaves_frees_its_read(client):
 
 
 async def test_an_answer_to_a_client_that_just_left_is_undelivered(client):
-    held = await client.held("GET", "/v1/wait?key=a&wait=9")
-    signal = client.start("POST", "/v1/keys/a/signal")
-    held.hang_up()
-    await settle()
-    assert signal.json["completed"] == 1
+    wired = SocketlessServer(client)
+    waiting, signalling = wired.link(), wired.link()
+    await waiting.send(request("/v1/wait?key=a&wait=9"))
+    signalling.protocol.data_received(request("/v1/keys/a/signal", "POST"))
+    await waiting.hang_up()
+    assert signalling.reply.json["completed"] == 1
+    assert not waiting.pipe.written
     assert client.service.metrics.undelivered == 1
     assert client.service.held.requests.count == 0
 

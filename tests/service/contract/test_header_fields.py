@@ -1,28 +1,26 @@
-"""Header fields are found by name, whether the connection indexed them or another server has a list."""
+"""Header fields are found by name, and what is decided by them alone is shared."""
 
-import pytest
-
-from purgatory_async.service.contract.header_fields import Fields, by_name, values_of
+from purgatory_async.service.contract.header_fields import Fields
 from purgatory_async.service.http.head import read_head
 
 PAIRS = [(b"host", b"a"), (b"x-twice", b"1"), (b"x-twice", b"2")]
 
 
-@pytest.mark.parametrize("kind", [list, tuple, Fields])
-def test_values_of_a_name_are_all_and_in_order(kind):
-    fields = kind(PAIRS)
-    assert [*values_of(fields, b"x-twice")] == [b"1", b"2"]
-    assert not values_of(fields, b"absent")
-    assert by_name(fields) == {b"host": [b"a"], b"x-twice": [b"1", b"2"]}
+def test_values_of_a_name_are_all_and_in_order():
+    fields = Fields(PAIRS)
+    assert [*fields.values("x-twice")] == [b"1", b"2"]
+    assert not fields.values("absent")
+    assert (fields.text("x-twice"), fields.text("absent")) == ("1, 2", None)
+    assert fields.by_name == {b"host": [b"a"], b"x-twice": [b"1", b"2"]}
 
 
-def test_indexed_fields_are_still_asgi_pairs():
+def test_indexed_fields_are_still_pairs():
     assert list(Fields(PAIRS)) == PAIRS
     assert Fields(PAIRS) == tuple(PAIRS)
 
 
-def test_requests_with_the_same_fields_share_their_index():
+def test_requests_with_the_same_fields_share_what_is_decided():
     first, second = (
         read_head(b"GET /%d HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n" % number).fields for number in range(2)
     )
-    assert by_name(first) is by_name(second)
+    assert first.decided is second.decided

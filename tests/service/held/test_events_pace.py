@@ -9,6 +9,7 @@ import pytest
 from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.service.held import stream
 from purgatory_async.service.held.feed import CHUNK, KEPT
+from purgatory_async.service.http.head import read_head
 from purgatory_async.testing import cancel_sweep, settle
 from tests.service.held.event_reading import comments_in, events_in
 
@@ -267,21 +268,23 @@ async def test_a_server_error_on_send_counts_as_a_disconnect(client):
 async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
     client = make_client()
     service = client.service
+    head = read_head(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     async def scenario():
         loop, sends = asyncio.get_running_loop(), []
         happen(client)
 
-        async def receive():
-            await asyncio.Event().wait()
+        class Wire:
+            async def open(self, lines):
+                await self.send(lines)
 
-        async def send(message):
-            await asyncio.sleep(0)
-            sends.append(message)
-            if len(sends) == 3:
-                happen(client, 2)
-            if len(sends) > 5:
-                raise ConnectionResetError
+            async def send(self, piece):
+                await asyncio.sleep(0)
+                sends.append(piece)
+                if len(sends) == 3:
+                    happen(client, 2)
+                if len(sends) > 5:
+                    raise ConnectionResetError
 
         def tick():
             nonlocal ticking
@@ -291,7 +294,7 @@ async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
         ticking = loop.call_soon(tick)
         try:
             with contextlib.suppress(ConnectionResetError):
-                await service.held.streams.stream(0, receive).send_to(send)
+                await service.held.streams.stream(client.app.request(head, None, Wire()), 0)
         finally:
             ticking.cancel()
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from purgatory_async.durable.documents import CountNeed
 from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.durable.fold.needs import need_for
+from purgatory_async.durable.state import Guard
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop, assert_clean
@@ -54,7 +55,7 @@ async def play(script):
         elif verb == "signal":
             key, amount, voter = details
             entry = SignalKey(key=key, amount=amount, **({} if voter is None else {"voter": voter}))
-            _, completed = await service.signal(entry)
+            _, completed = service.signal(entry, Guard())
             newest = service.fold.signals.newest
             assert completed == sum([each.hear(newest) for each in alone])
         for wait, model in zip(waits, alone, strict=True):

@@ -118,6 +118,7 @@ async def test_a_malformed_request_does_not_take_the_answers_before_it(wired):
 async def test_requests_in_one_piece_are_answered_in_turn(wired):
     link = wired.link()
     await link.send(b"".join(request(f"/v1/keys/{number}/signal", "POST", b"{}") for number in range(400)))
+    await link.answered(400)
     assert [reply.json["key"] for reply in link.replies] == [str(number) for number in range(400)]
     await done(wired, link)
 
@@ -272,6 +273,7 @@ async def test_requests_behind_an_answered_one_are_all_answered(wired):
     await link.send(HELD + SIGNAL * 1000)
     await wired.after(0.9)
     await wired.client.signal("a")
+    await link.answered(1001)
     assert len(link.replies) == 1001
     assert (wired.signals, link.pipe.reading) == (1001, True)
     await done(wired, link)
@@ -286,6 +288,7 @@ async def test_reading_resumes_once_little_is_left(wired):
     assert (len(link.replies), wired.service.held.requests.count, link.pipe.reading) == (1, 1, True)
     await wired.after(2)
     await wired.client.signal("a")
+    await link.answered(2 + len(behind) // len(SIGNAL))
     assert len(link.replies) == 2 + len(behind) // len(SIGNAL)
     await done(wired, link)
 

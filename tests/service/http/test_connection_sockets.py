@@ -12,13 +12,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from uvicorn.server import ServerState
 
 from purgatory_async import Timer
-from purgatory_async.service.http.connection import connection_class
+from purgatory_async.service.http.answer import Answer
 from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.front import Front
 from purgatory_async.service.http.unsent import Unsent
-from tests.service.wire import HELD, PATIENCE, SIGNAL, replies, request, until
+from tests.service.wire import HELD, PATIENCE, SIGNAL, Scripted, replies, request, until
 
 pytestmark = pytest.mark.slow
 
@@ -171,43 +171,40 @@ class Faults:
 
 
 @contextlib.asynccontextmanager
-async def listening(app, **deadlines):
+async def listening(act, **deadlines):
     """An application behind our connections, in this process."""
-    state, timer = ServerState(), Timer()
+    timer, app = Timer(), Scripted(act)
     limits = Deadlines(**{"head": PATIENCE, "body": PATIENCE, **deadlines})
-    kind = connection_class(ServerContext(app, timer, limits, Faults(), Unsent(1 << 30, timer)))
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: kind(config=None, server_state=state, app_state={}), "127.0.0.1", 0, backlog=1024
-    )
-    try:
-        yield server.sockets[0].getsockname()[1], state, timer
-    finally:
-        server.close()
-        for connection in list(state.connections):
-            connection.cut()
-        await until(lambda: not (state.connections or state.tasks))
-        timer.close()
+    context = ServerContext(app, timer, limits, Faults(), Unsent(1 << 30, timer))
+    front = Front(context, app.tasks)
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as sock:
+        await front.listen([sock], 1024)
+        try:
+            yield sock.getsockname()[1], app, context
+        finally:
+            await front.stop_accepting(())
+            await front.ended(0, lambda: True)
+            await until(lambda: not (context.connections or app.tasks))
+            timer.close()
 
 
 @pytest.mark.asyncio
 async def test_a_client_that_does_not_read_is_cut_at_one_buffer():
     ended, buffered = asyncio.Event(), 0
 
-    async def app(scope, receive, send):
+    async def stream(made):
         nonlocal buffered
-        await send({"type": "http.response.start", "status": 200})
+        await made.wire.open(b"")
         try:
             while True:
-                await send({"type": "http.response.body", "body": b"a" * 10_000, "more_body": True})
-                (connection,) = state.connections
+                await made.wire.send(b"a" * 10_000)
+                (connection,) = context.connections
                 buffered = max(buffered, connection._transport.get_write_buffer_size())
                 assert buffered < 100_000
         except ConnectionResetError:
             ended.set()
-            raise
 
-    async with listening(app, stall=0.2) as (port, state, _):
+    async with listening(lambda made: app.run(stream(made)), stall=0.2) as (port, app, context):
         with closing(socket.create_connection(("127.0.0.1", port))) as connection:
             connection.sendall(request())
             async with asyncio.timeout(PATIENCE):
@@ -219,17 +216,17 @@ async def test_a_client_that_does_not_read_is_cut_at_one_buffer():
 async def test_a_client_that_reads_in_the_end_gets_everything():
     size = 20_000_000
 
-    async def app(scope, receive, send):
-        await send(
-            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]}
-        )
-        for left in range(size, 0, -100_000):
-            await send({"type": "http.response.body", "body": b"a" * 100_000, "more_body": left > 100_000})
+    async def stream(made):
+        await made.wire.open(b"")
+        for _ in range(0, size, 100_000):
+            await made.wire.send(b"a" * 100_000)
+        made.ended = True
+        await made.wire.end()
 
-    async with listening(app) as (port, state, _):
+    async with listening(lambda made: app.run(stream(made))) as (port, app, context):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request(connection="close"))
-        await until(lambda: any(connection._writable for connection in state.connections))
+        writer.write(request())
+        await until(lambda: any(connection._writable for connection in context.connections))
         answer = await reader.read()
         assert len(replies(answer)[0].body) == size
         writer.close()
@@ -238,16 +235,33 @@ async def test_a_client_that_reads_in_the_end_gets_everything():
 
 @pytest.mark.asyncio
 async def test_all_connection_deadlines_share_one_wakeup():
-    async def app(scope, receive, send):
-        raise AssertionError("nothing was asked")
-
-    async with listening(app) as (port, state, timer), contextlib.AsyncExitStack() as stack:
+    async with listening(None) as (port, _, context), contextlib.AsyncExitStack() as stack:
         for _ in range(200):
             stack.enter_context(closing(socket.create_connection(("127.0.0.1", port))))
-        await until(lambda: len(state.connections) == 200)
-        assert timer.pending == 200
+        await until(lambda: len(context.connections) == 200)
+        assert context.timer.pending == 200
         scheduled = getattr(asyncio.get_running_loop(), "_scheduled", [])
         assert len(scheduled) < 5
+
+
+@pytest.mark.asyncio
+async def test_a_front_that_stops_lets_answers_leave_then_cuts():
+    async with listening(None) as (port, app, context):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        silent, other = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request())
+        other.write(request("/never"))
+        await until(lambda: len(app.requests) == 2)
+        answered = next(made for made in app.requests if made.path == b"/healthz")
+        for connection in list(context.connections):
+            connection.shutdown()
+        answered.ended = True
+        answered.wire.answer(Answer(200, b"ok"), b"")
+        assert (await reader.read()).endswith(b"ok")
+        await until(lambda: len(context.connections) == 1)
+    assert await silent.read() == b""
+    writer.close()
+    other.close()
 
 
 def test_nothing_of_a_connection_is_left_when_it_is_gone(serve):

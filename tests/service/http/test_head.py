@@ -1,5 +1,7 @@
 """Heads: what is read, what is refused, and that llhttp never sees another request than we do."""
 
+import itertools
+import random
 import re
 import string
 from types import SimpleNamespace
@@ -194,13 +196,31 @@ def test_a_malformed_head_is_refused_even_where_llhttp_takes_it(parser, raw):
     ids=str,
 )
 def test_a_head_that_llhttp_reads_otherwise_is_refused(parser, other):
-    raw = head(b"GET / HTTP/1.1", b"Content-Length: 3")
+    raw = head(b"OPTIONS * HTTP/1.1", b"Content-Length: 3")
     parser()
     assert isinstance(verdict(raw), Head)
     head_module._remembered.cache_clear()
     parser(**other)
     with pytest.raises(Problem, match="ambiguous"):
         read_head(raw)
+
+
+@pytest.mark.slow
+def test_llhttp_takes_every_usual_line_to_the_same_target():
+    """Ten million lines: each method with all targets of three bytes, and longer ones drawn."""
+    visible = [bytes([code]) for code in range(0x21, 0x7F) if code != ord("#")]
+    drawn, methods = random.Random(7), sorted(head_module._METHODS)
+    longer = (b"".join(drawn.choices(visible, k=drawn.randrange(4, 40))) for _ in range(4_400_000))
+    short = (
+        (method, b"".join(target)) for method in methods for target in itertools.product(visible, repeat=3)
+    )
+    count = 0
+    for method, rest in itertools.chain(short, ((drawn.choice(methods), rest) for rest in longer)):
+        raw = b"%b /%b HTTP/1.1\r\nHost: a\r\n\r\n" % (method, rest)
+        assert head_module._Parsed(raw).target == b"/" + rest
+        assert head_module._HEAD.fullmatch(raw) is not None
+        count += 1
+    assert count > 10_000_000
 
 
 def test_a_detail_repeats_only_a_readable_part_of_a_head():

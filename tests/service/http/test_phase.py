@@ -1,14 +1,12 @@
 """The phases of a connection: the code moves as the table of transitions says, and the docstring draws it."""
 
-import asyncio
-
 import pytest
 
 from purgatory_async.service.http import phase as documented
 from purgatory_async.service.http.connection import MAX_BEHIND
 from purgatory_async.service.http.phase import TRANSITIONS, Phase
 from purgatory_async.testing import settle
-from tests.service.wire import ANSWERED, BODY_TIME, HEAD_TIME, SocketlessServer, request
+from tests.service.wire import BODY_TIME, HEAD_TIME, Scripted, SocketlessServer, request
 
 EVENTS = ("begin", "request", "upload", "body", "crowd", "discard", "turn", "linger", "close", "lose")
 LATE = 0.02  # seconds after a deadline, which is rounded up to a tick
@@ -42,15 +40,12 @@ STEPS = [
     (Phase.ANSWERING, ("answer",), "turn"),
     (Phase.ANSWERING, (b"GE", "answer"), "turn begin"),
     (Phase.ANSWERING, (POST, "answer"), "turn upload"),
-    (Phase.ANSWERING, ("fail",), "linger"),
     (Phase.ANSWERING, (GET, "shut_down", "answer"), "linger"),
     (Phase.ANSWERING, ("shut_down", "answer"), "close"),
     (Phase.CROWDED, ("answer",), "turn request"),
     (Phase.CROWDED, (1 + LATE,), "discard"),
     (Phase.CROWDED, ("shut_down", "answer"), "linger"),
-    (Phase.CROWDED, ("hang_up", "fail"), "close"),
     (Phase.DISCARDING, ("answer",), "linger"),
-    (Phase.DISCARDING, ("hang_up", "fail"), "close"),
     (Phase.IDLE, (b"GE",), "begin"),
     (Phase.IDLE, (GET,), "request"),
     (Phase.IDLE, (POST,), "upload"),
@@ -66,24 +61,13 @@ class Subject:
     """One connection, and an application that answers when the test lets it."""
 
     def __init__(self, client):
+        self.app = Scripted()
         self.wired = SocketlessServer(client, self.app)
         self.link = self.wired.link()
         self.link.pipe.unread = 10  # so that a closing connection is not closed yet
-        self.told = asyncio.Queue()
-
-    async def app(self, scope, receive, send):
-        await receive()  # reading goes on once the application asks for more
-        for message in await self.told.get():
-            await send(message)
 
     def answer(self):
-        self.told.put_nowait(ANSWERED)
-
-    def fail(self):
-        self.told.put_nowait([])
-
-    def hang_up(self):
-        self.link.pipe.close()
+        self.app.answer()
 
     def shut_down(self):
         self.link.protocol.shutdown()
@@ -115,7 +99,7 @@ class Subject:
             if fact:
                 return phase
         before = connection._input
-        if connection._exchange is None:
+        if connection._request is None:
             return Phase.IDLE if before is None and pipe.written else Phase.HEAD
         connection.data_received(b"GE")
         return Phase.DISCARDING if connection._input == before else Phase.ANSWERING

@@ -8,10 +8,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from purgatory_async.service.contract.problems import Kind
-from purgatory_async.service.http.connection import connection_class
-from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.testing import settle
-from tests.service.wire import BODY_TIME, HEAD_TIME, SocketlessServer, request
+from tests.service.wire import BODY_TIME, SocketlessServer, request
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,23 +36,8 @@ def requests(client):
 
 @pytest.fixture
 def wired(make_client):
-    """Makes a service behind connections that share its counts, as `Server` does."""
-
-    def make(**settings):
-        both = SocketlessServer(make_client(**settings))
-        limits = Deadlines(head=HEAD_TIME, body=BODY_TIME)
-        context = ServerContext(
-            both.client.app,
-            both.service.timer,
-            limits,
-            both,
-            both.service.held.unsent,
-            both.client.app.traffic,
-        )
-        both.kind = connection_class(context)
-        return both
-
-    return make
+    """Makes a service behind connections."""
+    return lambda **settings: SocketlessServer(make_client(**settings))
 
 
 def logged(client):
@@ -244,7 +227,7 @@ async def test_the_log_of_a_failure_names_its_request(wired, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(both.service.state, "caught_up", fail)
+    monkeypatch.setattr(both.service.state, "is_caught_up", fail)
     link = both.link()
     await link.send(request("/v1/keys/a", X_Request_ID="me"))
     assert link.reply.status == 500
@@ -254,13 +237,13 @@ async def test_the_log_of_a_failure_names_its_request(wired, monkeypatch):
 
 async def test_a_callback_of_a_request_is_not_named_after_it(client, monkeypatch):
     """Callbacks inherit the context: one that the timer shares may belong to any request."""
-    caught_up = client.service.state.caught_up
+    is_caught_up = client.service.state.is_caught_up
 
     def later():
         asyncio.get_running_loop().call_soon(client.app._log.warning, "of the service")
-        return caught_up()
+        return is_caught_up()
 
-    monkeypatch.setattr(client.service.state, "caught_up", later)
+    monkeypatch.setattr(client.service.state, "is_caught_up", later)
     held = await client.held("GET", "/v1/wait?key=a&wait=30s")
     [record] = logged(client)
     assert record["message"] == "of the service"

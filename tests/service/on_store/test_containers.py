@@ -24,11 +24,12 @@ BOUNDS = {
     "held requests of each worker": """
         held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
         held.followers:_Follower.heard held.stream:Streams.running held.takers:Takers._left
-        held.takers:Takers._leased http.traffic:Traffic._held durable.fold.queues:Queues.takers
+        held.takers:Takers._leased http.traffic:Traffic.held
+        held.requests:HeldRequests._ended durable.fold.queues:Queues.takers
         durable.fold.leases:Line.by_writer held.pacing:Pace._batches
     """,
     "requests under way, or connections": """
-        access.check:Access._present http.unsent:Unsent._senders records:Records._unrecorded
+        access.check:Access._present app:Application.tasks http.unsent:Unsent._senders records:Records._unrecorded
         durable.at_once:AtOnce._posted durable.progress:Progress._asking durable.progress:Progress._to_ask
         durable.steps:Steps._works
     """,
@@ -48,7 +49,7 @@ BOUNDS = {
         durable.fold.shared:Shared.effects
     """,
     "a number in the code: its routes, labels, tasks, seconds and positions": """
-        api.endpoint:Endpoint.answers api.endpoint:Routes._by_length http.traffic:Traffic._lines
+        api.endpoint:Endpoint.answers api.endpoint:_Node.by_text http.traffic:Traffic._lines
         http.traffic:Traffic._refused http.traffic:_Line.statuses durable.fold.fold:Fold._lately
         durable.fold.fold:Fold._rules durable.fold.log_clock:LogClock._wakeups
         durable.fold.operation_rules:OperationRules.by_kind durable.fold.queue_rules:QueueRules.by_kind

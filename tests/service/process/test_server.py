@@ -72,7 +72,8 @@ def test_while_the_drain_is_delayed_it_serves_but_is_not_ready(serve):
 def test_a_drain_refuses_connections_and_a_second_signal_ends_it(serve):
     served = serve()
     with closing(served.connect()) as slow:
-        slow.sendall(b"POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+        head = "POST /v1/operations HTTP/1.1", "Host: localhost", "Content-Type: application/json"
+        slow.sendall("\r\n".join((*head, "Content-Length: 9", "", "{")).encode())
         served.request("GET", "/healthz")
         served.send(signal.SIGTERM)
         while json.loads(served.process.stderr.readline())["message"] != "draining":

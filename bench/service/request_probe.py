@@ -1,20 +1,18 @@
 """Answer requests over a transport in memory, for counting the instructions of the service alone.
 
 ``python -m bench.service.request_probe SCENE COUNT`` runs a scene so many times. No socket and no client is in it, so
-what two runs of different counts differ by is the request path: parsing, ASGI, state, JSON and the answer.
+what two runs of different counts differ by is the request path: parsing, state, JSON and the answer.
 """
 
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
-
-from uvicorn.server import ServerState
+from typing import Final
 
 from bench.measure.loops import UVLOOP, run_on
 from bench.service.dialects import CONVERSATIONS, READ, request
 from purgatory_async.service.app import Application, create_app
-from purgatory_async.service.http.connection import Connection, connection_class
+from purgatory_async.service.http.connection import Connection
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.process.server import calm_collector
@@ -42,10 +40,10 @@ class Wire(asyncio.Transport):
         answer: The last bytes written, empty before.
     """
 
-    def __init__(self, make: type[Connection]) -> None:
+    def __init__(self, context: ServerContext) -> None:
         super().__init__({"sockname": ("127.0.0.1", 8765)})
         self.answer = b""
-        self.protocol = make(cast("Any", None), _STATE, {}, None)
+        self.protocol = Connection(context)
         self.protocol.connection_made(self)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -87,9 +85,6 @@ class Wire(asyncio.Transport):
             )
 
 
-_STATE: Final = ServerState()
-_STATE.default_headers = [(b"date", b"Thu, 01 Jan 2026 12:00:00 GMT")]
-
 # By scene, the request for a key.
 ASKED: Final[Mapping[str, Callable[[str], bytes]]] = {
     "submit": lambda key: request(
@@ -112,8 +107,8 @@ async def run(scene: str, count: int) -> None:
         RuntimeError: An answer is missing, or is a refusal.
     """
     app = create_app(Settings(jitter=0), log=stderr_log())
-    make = _connections(app)
-    publisher, subscriber = Wire(make), Wire(make)
+    context = _context(app)
+    publisher, subscriber = Wire(context), Wire(context)
     talk = CONVERSATIONS[READ.name]
     polls: dict[str, bytes] = {}
     for number in range(count):
@@ -134,11 +129,9 @@ async def run(scene: str, count: int) -> None:
     await app.service.aclose()
 
 
-def _connections(app: Application) -> type[Connection]:
+def _context(app: Application) -> ServerContext:
     service, deadlines = app.service, Deadlines(head=10, body=30)
-    return connection_class(
-        ServerContext(app, service.timer, deadlines, stderr_log(), service.held.unsent, app.traffic)
-    )
+    return ServerContext(app, service.timer, deadlines, stderr_log(), service.held.unsent, now=service.now)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from purgatory_async.durable.fold.entries import (
     SubmitOperation,
     WantItem,
 )
+from purgatory_async.durable.later import at_last
+from purgatory_async.durable.state import Guard
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings
 
@@ -86,7 +88,7 @@ async def _play(scene: Scene) -> tuple[StallWatch, float]:
     """Return the passes of a scene, and its processor seconds."""
     service, watch = HttpService(Settings()), StallWatch()
     for entry in scene.before:
-        await service.state.propose(entry)
+        await _propose(service, entry)
     if scene.act is not None:
         doing = asyncio.create_task(_propose(service, scene.act))
     else:
@@ -101,7 +103,7 @@ async def _play(scene: Scene) -> tuple[StallWatch, float]:
 
 
 async def _propose(service: HttpService, entry: Entry) -> None:
-    await service.state.propose(entry)
+    await at_last(service.state.propose(entry, Guard()))
 
 
 async def _gather(service: HttpService, scene: Scene) -> float:
@@ -109,7 +111,7 @@ async def _gather(service: HttpService, scene: Scene) -> float:
     assert scene.herd is not None, f"scene {scene.name!r} must have an entry or a herd"
     due = time.monotonic() + DUE_S + scene.entries * PER_ENTRY_S
     for number in range(scene.entries):
-        await service.state.propose(scene.herd(number, max(round((due - time.monotonic()) * 1e6), 1)))
+        await _propose(service, scene.herd(number, max(round((due - time.monotonic()) * 1e6), 1)))
     return max(due - time.monotonic(), 0.0) + SPREAD_S
 
 

@@ -1,10 +1,11 @@
 """The garbage collector never looks at all that is held: nothing is left to it, and its settings say so."""
 
 import gc
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
+from purgatory_async.service.app import CATCH_UP
 from purgatory_async.service.process import server
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import settle
@@ -66,6 +67,19 @@ async def test_requests_that_were_held_leave_nothing_to_the_collector(make_clien
             exchanges = [await client.held(method, target, body) for _ in range(HELD)]
             await end(client, exchanges)
             assert all(exchange.task.done() for exchange in exchanges)
+            del exchanges
+
+
+@pytest.mark.asyncio
+async def test_what_tasks_refuse_leaves_nothing_to_the_collector(make_client):
+    ahead = [("x-purgatory-position", "99")]
+    for count in (1, HELD):  # objects made once do not belong to a request
+        client = make_client()
+        with nothing_left_to_the_collector() if count == HELD else nullcontext():
+            exchanges = [client.start("GET", "/v1/keys/a", headers=ahead) for _ in range(count)]
+            await settle()
+            await client.advance(CATCH_UP + 0.001)
+            assert {exchange.slug for exchange in exchanges} == {"behind"}
             del exchanges
 
 

@@ -47,6 +47,7 @@ def in_memory(story):
 async def begun(service):
     """The task of a signal that has ended some operations, and not yet the others."""
     task = asyncio.create_task(at_last(service.state.propose(SignalKey(key="hot"), Guard())))
+    await asyncio.sleep(0)  # until it waits for the rest
     while service.fold.operations.purgatory.pending == MANY:  # noqa: ASYNC110 - it looks between passes
         await asyncio.sleep(0)
     assert service.fold.operations.purgatory.pending

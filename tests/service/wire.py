@@ -170,7 +170,7 @@ class SocketlessConnection:
     async def answered(self, number):
         """Let the loop turn until so many answers have come: requests in one read have a pass each."""
         for _ in range(2 * number):
-            if len(self.replies) == number:
+            if self.pipe.written.count(b"HTTP/1.1 ") == number:
                 return
             await asyncio.sleep(0)
 

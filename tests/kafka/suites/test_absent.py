@@ -42,7 +42,9 @@ FAILING = ["test_fails", "test_cannot_begin", "TestOld::test_fails"]
 )
 def test_a_run_passes_only_with_an_exact_list(tmp_path, listed, status, said):
     (tmp_path / "test_suite.py").write_text(SUITE, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # or a folder above may have settings
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\n", encoding="utf-8"
+    )  # or a folder above may have settings
     lines = ["# No brokers.", "", *(f"test_suite.py::{name}" for name in listed)]
     (tmp_path / "absent.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     ended = subprocess.run(

@@ -1,9 +1,15 @@
 """No verb of the core that runs leaves memory or references behind, whether it succeeds or fails."""
 
+import sys
+
+import pytest
+
 from tests.native.leaks import KEY, ROUNDS, growth, leaking
 
 
 def test_a_thousand_rounds_of_each_verb_leave_nothing() -> None:
+    if sys.gettrace() is not None:
+        pytest.skip("a tracer, as of coverage, keeps references of its own")
     assert leaking() == {}
 
 

@@ -35,27 +35,14 @@ def long_files(sources: Sources) -> list[str]:
     return [f"{name}: {lines} lines" for name, lines in counted.items() if lines > MAX_FILE_LINES]
 
 
-# Classes that are longer still; the list only gets shorter.
-LONG_CLASSES = {
-    "service.http.connection.Connection",
-}
-
-
-def class_sizes(sources: Sources) -> dict[str, int]:
-    return {
+def long_classes(sources: Sources) -> list[str]:
+    counted = {
         f"{source.name}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
         for source in sources.values()
         for node in source.nodes
         if isinstance(node, ast.ClassDef)
     }
-
-
-def long_classes(sources: Sources) -> list[str]:
-    return [
-        f"{name}: {lines} lines"
-        for name, lines in class_sizes(sources).items()
-        if lines > MAX_CLASS_LINES and name not in LONG_CLASSES
-    ]
+    return [f"{name}: {lines} lines" for name, lines in counted.items() if lines > MAX_CLASS_LINES]
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -232,12 +219,6 @@ RULES = (
 def test_the_package_keeps_the_rule(rule: Callable[[Sources], list[str]]) -> None:
     complaints = rule(SOURCES)
     assert not complaints, "\n".join(complaints)
-
-
-def test_no_class_is_excused_that_is_short_enough() -> None:
-    sizes = class_sizes(SOURCES)
-    short = [name for name in LONG_CLASSES if sizes.get(name, 0) <= MAX_CLASS_LINES]
-    assert not short, f"take out of LONG_CLASSES: {short}"
 
 
 @pytest.mark.parametrize("folder", ["tests", "examples", "bench"])

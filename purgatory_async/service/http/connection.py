@@ -25,71 +25,44 @@ and closes after the present answer; a client must then assume that nothing else
 
 import asyncio
 import os
+from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from purgatory_async.service.contract import problems
-from purgatory_async.service.http.answer import Answer, head_of
+from purgatory_async.service.http.answer_writer import AnswerWriter
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext
-from purgatory_async.service.http.head import END, Head, check_start, read_head
-from purgatory_async.service.http.outlet import Outlet
+from purgatory_async.service.http.head import Head, take_head
 from purgatory_async.service.http.phase import Phase
-from purgatory_async.service.http.wire import Address, Asked
 
 MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
 MAX_SPARED: Final = 65_536  # bytes of an unused body that are read to keep the connection
 MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort
-_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
 
-class Connection(Outlet, asyncio.Protocol):
+class Connection(AnswerWriter, asyncio.Protocol):
     """A client's connection.
 
     Args:
         context: What all connections of its server share.
     """
 
-    __slots__ = (
-        *(
-            "_address",
-            "_begun",
-            "_body",
-            "_chunked",
-            "_expects",
-            "_ignored",
-            "_input",
-            "_keep_alive",
-            "_last",
-        ),
-        *("_phase", "_request", "_stopped"),
-    )
+    __slots__ = ("_body", "_ignored", "_input", "_last", "_phase", "_stopped")
 
     def __init__(self, context: ServerContext) -> None:
         super().__init__(context)
-        self._address: Address = None
         self._phase = Phase.HEAD
         self._last = False  # whether the server stops, so that one more request is answered at most
         self._input: bytearray | None = None  # an incomplete head, or bytes that follow the request
+        self._body: Body | None = None  # of the present request, until it is complete
         self._ignored = 0
         self._stopped = False  # whether reading is paused
-        # The present request, and what its answer has to heed.
-        self._request: Asked | None = None
-        self._body: Body | None = None  # until it is complete
-        self._expects = False  # whether the client awaits 100 Continue
-        self._keep_alive = False  # whether another request may follow
-        self._begun = False  # whether part of the answer was written
-        self._chunked = False
 
     def __repr__(self) -> str:
         return f"<Connection {self._phase}>"
 
     def _move(self, event: str) -> None:
-        try:
-            self._phase = self._phase.moves[event]
-        except KeyError:
-            allowed = ", ".join(self._phase.moves) or "nothing"
-            raise RuntimeError(f"a connection that is {self._phase} takes {allowed}, got {event}") from None
+        self._phase = self._phase.after(event)
 
     # For the loop.
 
@@ -144,117 +117,38 @@ class Connection(Outlet, asyncio.Protocol):
         if self._request is not None and self._request.ended and not self.blocked:
             self._go_on()
 
-    # For the application; see `Wire`.
-
-    @property
-    def closing(self) -> bool:
-        """Whether nothing can be sent any more."""
-        return self._transport.is_closing()
-
-    def answer(self, answer: Answer, stamp: bytes) -> None:
-        """Send an answer, and go on."""
-        request = self._request
-        if request is None:
-            return  # the client has left
-        if self._begun:
-            self.cut()  # a stream that failed in its middle
-            return
-        if answer.close or self._body is not None:
-            # Without 100 Continue the client may send its body or not, so what follows is ambiguous.
-            kept = not (answer.close or self._expects) and self._reusable()
-            self._keep_alive = self._keep_alive and kept
-        now = self.context.now()
-        self._write_answer(request, answer, stamp, now)
-        if self._transport.is_closing():
-            return
-        if self._stopped:
-            self._resume_reading()
-        self._go_on(now)
-
-    def await_body(self) -> None:
-        """Let the client send a body that it holds back."""
-        if self._expects:
-            self._expects = False
-            self.write(_CONTINUE)
-
-    async def open(self, lines: bytes) -> None:
-        """Begin an answer of unknown length, which ends with the connection."""
-        await self.writable()
-        request = self._require_request()
-        self._keep_alive = False
-        self._chunked = request.version != "1.0" and request.method != "HEAD"
-        framed = lines + _CHUNKED if self._chunked else lines
-        self.write(head_of(self.context.openings.of(200, self.context.now()), framed, close=True))
-        self._begun = True
-
-    async def send(self, piece: bytes) -> None:
-        """Send a piece of it."""
-        await self.writable()
-        self._require_request()
-        self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
-
-    async def end(self) -> None:
-        """End it."""
-        await self.writable()
-        self._require_request()
-        if self._chunked:
-            self.write(b"0\r\n\r\n")
-        if not self._transport.is_closing():
-            self._resume_reading()
-            self._go_on()
-
-    def _require_request(self) -> Asked:
-        if self._request is None or self._request.gone:
-            raise ConnectionResetError("the client closed the connection, or was refused")
-        return self._request
+    # The answers.
 
     def refuse(self, problem: problems.Problem) -> None:
         """Answer with a problem and close; never begins a second answer."""
-        request, context = self._request, self.context
-        if request is None or not (request.ended or self._begun):
-            if request is not None:
-                request.leave()
-            else:
-                request = context.app.request(None, self._address, self)
-            self._keep_alive = False
-            answer, stamp = context.app.refuse(request, problem)
-            self._write_answer(request, answer, stamp, context.now())
-        elif not request.ended:
-            request.leave()
+        self._write_refusal(problem)
         self._end(sending=True)
 
-    def _write_answer(self, request: Asked, answer: Answer, stamp: bytes, now: float) -> None:
-        opening = self.context.openings.of(answer.status, now)
-        head = head_of(opening, answer.lines + stamp, close=not self._keep_alive)
-        self.write(head if request.method == "HEAD" else head + answer.body)
-        self._begun = True
+    def _is_reusable(self) -> bool:
+        if self._body is None:
+            return True
+        # Without 100 Continue the client may send its body or not, so what follows is ambiguous.
+        return not self._expects and isinstance(self._body, SizedBody) and self._body.left <= MAX_SPARED
 
-    def _reusable(self) -> bool:
-        """Whether another request can follow: the unread body is short enough to read."""
-        return self._body is None or (isinstance(self._body, SizedBody) and self._body.left <= MAX_SPARED)
+    def _answered(self, now: float) -> None:
+        if not self._transport.is_closing():
+            self._resume_reading()
+            self._go_on(now)
 
     # Input.
 
     def _take_head(self, data: bytes) -> None:
         """Add to the head, and start its request once it is complete."""
-        window: bytes | bytearray = data
-        looked = 0
-        if self._input is not None:
-            looked = len(self._input)
-            self._input += data
-            window = self._input
-        end = window.find(END, max(0, looked - len(END) + 1)) + len(END)
         try:
-            if end >= len(END):
-                self._input = None
-                self._start(read_head(bytes(window[:end]), self.context.probed), bytes(window[end:]))
-                return
-            check_start(window, looked)
+            head, rest = take_head(self._input, data, self.context.probed)
         except problems.Problem as problem:
             self.refuse(problem)
             return
-        if self._input is None:
-            self._input = bytearray(data)
+        if head is not None:
+            self._input = None
+            self._start(head, bytes(rest))
+        elif self._input is None:
+            self._input = bytearray(rest)
             if self._phase is Phase.IDLE:  # the deadline of the first head runs since accept
                 self._move("begin")
                 self._watch()
@@ -326,8 +220,6 @@ class Connection(Outlet, asyncio.Protocol):
         if self._ignored > MAX_IGNORED:
             self.cut()
 
-    # After an answer.
-
     def _go_on(self, now: float | None = None) -> None:
         if not self._keep_alive:
             self._end(sending=self._phase is not Phase.ANSWERING or self._input is not None)
@@ -382,28 +274,24 @@ class Connection(Outlet, asyncio.Protocol):
         allowed = self._stall_allowed()
         if allowed is not None:
             return allowed
-        phase, deadlines = self._phase, self.context.deadlines
-        if phase is Phase.IDLE:
-            allowed = deadlines.last if self._last else deadlines.idle, Connection._close
-        elif phase is Phase.HEAD:
-            allowed = self._head_time, Connection._late_head
-        elif phase is Phase.BODY:
-            allowed = deadlines.body, Connection._late_body
-        elif phase is Phase.CROWDED:
-            allowed = deadlines.crowd, Connection._throw_away
-        elif phase is Phase.LINGERING:
-            allowed = deadlines.linger, Connection._close
-        return allowed  # None: answers have deadlines of their own, and the others nothing to wait for
+        seconds = self.context.deadlines.of(self._phase, last=self._last)
+        return None if seconds is None else (seconds, _LATE[self._phase])
 
-    @property
-    def _head_time(self) -> float:
-        return self.context.deadlines.last if self._last else self.context.deadlines.head
-
-    def _late_head(self) -> None:
-        if self._input is None or not self._input.strip(b"\r\n"):
-            self._close()  # no request to answer
+    def _late(self) -> None:
+        """Refuse a request that is not there in time; only close if nothing of it came."""
+        heads = self._phase is Phase.HEAD
+        if heads and (self._input is None or not self._input.strip(b"\r\n")):
+            self._close()
         else:
-            self.refuse(problems.too_slow("head", self._head_time))
+            seconds = self.context.deadlines.of(self._phase, last=self._last)
+            self.refuse(problems.too_slow("head" if heads else "body", seconds or 0.0))
 
-    def _late_body(self) -> None:
-        self.refuse(problems.too_slow("body", self.context.deadlines.body))
+
+_LATE: Final[Mapping[Phase, Callable[[Connection], None]]] = {
+    Phase.HEAD: Connection._late,
+    Phase.BODY: Connection._late,
+    Phase.CROWDED: Connection._throw_away,
+    Phase.IDLE: Connection._close,
+    Phase.LINGERING: Connection._close,
+}
+"""What runs at the deadline of a phase."""

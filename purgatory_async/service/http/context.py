@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.service.http.answer import Openings, http_date
 from purgatory_async.service.http.head import PROBED
+from purgatory_async.service.http.phase import Phase
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.http.wire import Application
 from purgatory_async.service.logs import Log
@@ -45,6 +46,23 @@ class Deadlines:
     stall: float = 30.0
     linger: float = 2.0
     last: float = 1.0
+
+    def of(self, phase: Phase, *, last: bool) -> float | None:
+        """Return how long a phase may last; None where an answer has its own deadline, or nothing is waited for.
+
+        Args:
+            phase: The phase of a connection.
+            last: Whether the server stops.
+        """
+        if phase is Phase.IDLE:
+            return self.last if last else self.idle
+        if phase is Phase.HEAD:
+            return self.last if last else self.head
+        if phase is Phase.BODY:
+            return self.body
+        if phase is Phase.CROWDED:
+            return self.crowd
+        return self.linger if phase is Phase.LINGERING else None
 
 
 class ServerContext:

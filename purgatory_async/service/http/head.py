@@ -95,6 +95,35 @@ def check_start(window: Window, looked: int) -> None:
         raise _malformed(bytes(window))
 
 
+def take_head(
+    before: bytearray | None, data: bytes, probed: Collection[bytes] = PROBED
+) -> tuple[Head | None, Window]:
+    """Add what came to a head.
+
+    Args:
+        before: What came of it earlier, which grows; None for nothing.
+        data: What came now.
+        probed: As of `read_head`.
+
+    Returns:
+        The head and what follows it, once it is complete; otherwise None and all that came of it.
+
+    Raises:
+        Problem: As `read_head`, also before it is complete.
+    """
+    window: Window = data
+    looked = 0
+    if before is not None:
+        looked = len(before)
+        before += data
+        window = before
+    end = window.find(END, max(0, looked - len(END) + 1)) + len(END)
+    if end >= len(END):
+        return read_head(bytes(window[:end]), probed), window[end:]
+    check_start(window, looked)
+    return None, window
+
+
 def read_head(raw: bytes, probed: Collection[bytes] = PROBED) -> Head:
     """Parse a complete head, including its empty line. O(length).
 

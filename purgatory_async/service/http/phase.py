@@ -32,6 +32,14 @@ class Phase(StrEnum):
     moves: dict[str, "Phase"]
     deaf: bool
 
+    def after(self, event: str) -> "Phase":
+        """Return the phase to which an event leads."""
+        try:
+            return self.moves[event]
+        except KeyError:
+            allowed = ", ".join(self.moves) or "nothing"
+            raise RuntimeError(f"a connection that is {self} takes {allowed}, got {event}") from None
+
     HEAD = "reading a head"
     BODY = "reading a body"
     ANSWERING = "answering"

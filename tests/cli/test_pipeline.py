@@ -62,6 +62,7 @@ def test_a_spark_that_is_too_old_is_named_with_its_place(capsys, monkeypatch, tm
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "pyspark" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyspark", None)  # so that its end takes the faked one out again
     for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(pipeline, "import_module", lambda _: exec(holds))

@@ -17,10 +17,9 @@ from purgatory_async.client._transport import (
     headers_for,
     lost_by,
     naming,
-    proxy_of,
     stream_timeout,
     timeout_for,
-    unix_socket_of,
+    transport_for,
 )
 
 T = TypeVar("T")
@@ -38,14 +37,13 @@ class Session:
         transport: httpx2.BaseTransport | None,
         sleep: Callable[[float], object],
     ) -> None:
-        path = unix_socket_of(address)
-        self._proxy = proxy_of(address) if transport is None else None
-        if transport is None and self._proxy is None:  # httpx2 would ask a proxy of the environment
-            transport = httpx2.HTTPTransport(uds=path, limits=LIMITS)
+        carried_by, self._proxy = transport_for(
+            address, transport, httpx2.BaseTransport, httpx2.HTTPTransport
+        )
         self._http = httpx2.Client(
             base_url=base_url_of(address),
             headers=headers_for(token),
-            transport=transport,
+            transport=carried_by,
             proxy=self._proxy,
             limits=LIMITS,
         )
@@ -123,14 +121,13 @@ class AsyncSession:
         transport: httpx2.AsyncBaseTransport | None,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
-        path = unix_socket_of(address)
-        self._proxy = proxy_of(address) if transport is None else None
-        if transport is None and self._proxy is None:  # httpx2 would ask a proxy of the environment
-            transport = httpx2.AsyncHTTPTransport(uds=path, limits=LIMITS)
+        carried_by, self._proxy = transport_for(
+            address, transport, httpx2.AsyncBaseTransport, httpx2.AsyncHTTPTransport
+        )
         self._http = httpx2.AsyncClient(
             base_url=base_url_of(address),
             headers=headers_for(token),
-            transport=transport,
+            transport=carried_by,
             proxy=self._proxy,
             limits=LIMITS,
         )

@@ -1,9 +1,9 @@
 """Conversations over httpx2, for both clients."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Final, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
@@ -17,6 +17,8 @@ LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=10
 TRANSPORT_ERRORS: Final = (httpx2.TransportError, httpx2.DecodingError)
 """No answer came, or an unreadable one."""
 _UNIX: Final = "unix://"
+
+B = TypeVar("B")
 
 
 def unix_socket_of(address: str) -> str | None:
@@ -68,6 +70,33 @@ def proxy_of(address: str) -> str | None:
             f"{url.scheme}_proxy must be like http://proxy:3128; correct it, or unset it"
         ) from None
     return proxy
+
+
+def transport_for(
+    address: str, given: B | None, kind: type[B], make: Callable[..., B]
+) -> tuple[B | None, str | None]:
+    """Return what carries requests to an address, and the proxy through which it does; None leaves either to httpx2.
+
+    Args:
+        address: The address of the service.
+        given: The user's transport, which is asked itself; None for none.
+        kind: What that must be.
+        make: Makes one, given ``uds`` and ``limits``.
+
+    Raises:
+        TypeError: The user's is of another kind, such as one of httpx.
+        ValueError: As `proxy_of`.
+    """
+    if given is not None:
+        if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            own = f"{type(given).__module__}.{type(given).__qualname__}"
+            raise TypeError(
+                f"transport must be an httpx2.{kind.__name__}, got {own}; one of httpx does not fit"
+            )
+        return given, None
+    proxy = proxy_of(address)
+    # Without a transport or a proxy httpx2 would ask a proxy of the environment.
+    return (None, proxy) if proxy is not None else (make(uds=unix_socket_of(address), limits=LIMITS), None)
 
 
 def _is_here(host: str) -> bool:

@@ -97,6 +97,14 @@ def test_only_what_may_be_an_answer_of_the_proxy_names_it():
     assert str(refused.value) == "403 forbidden: the token must have the scope read"
 
 
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_a_transport_of_another_library_is_refused_at_once(client):
+    with pytest.raises(
+        TypeError, match=r"must be an httpx2\.\w*BaseTransport, got builtins.object; .* httpx does not"
+    ):
+        client("http://h", transport=object())
+
+
 def test_a_given_transport_is_asked_itself():
     transport = httpx2.MockTransport(lambda _: httpx2.Response(202, json={}))
     with Client("http://service.example", transport=transport) as client:

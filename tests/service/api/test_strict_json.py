@@ -157,3 +157,31 @@ def test_any_bytes_are_read_or_refused_and_never_anything_else(body):
     # Whatever else comes out fails the test.
     with suppress(ValueError):
         strict_json.check(body)
+
+
+TOKENS = (
+    *"{}[],: \n\t",
+    *('"a"', '"b"', '"a:b"', '"A"', '"\\"', '"\\u0061"', '"'),
+    *("0", "-0", "01", "-", "1.5", "1e3"),
+)
+EDGES = st.integers(2**63 - 2, 2**63 + 2)
+NUMBERS = st.one_of(st.integers(-(2**70), 2**70), EDGES, EDGES.map(lambda edge: -edge)).map(str)
+WORDS = st.sampled_from((*TOKENS, "true", "null", "nul", "\x7f", "\x00", "\u00e9"))
+NEARLY_PLAIN = st.lists(WORDS | NUMBERS, max_size=12).map(lambda words: "{" + "".join(words) + "}")
+MEMBERS = st.dictionaries(st.sampled_from(["a", "b", "value"]), JSON_VALUES, max_size=3)
+
+
+ALMOST = st.one_of(
+    NEARLY_PLAIN,
+    MEMBERS.map(json.dumps),
+    MEMBERS.map(lambda made: json.dumps(made)[:-1] + ',"a":1}'),
+    NUMBERS.map('{{"value":{}}}'.format),
+)
+
+
+# The fault: a form that is taken at a glance and is not strict, as an integer of 65 bits or a member given twice.
+@given(ALMOST)
+def test_what_is_plain_at_a_glance_is_strict(text):
+    body = text.encode()
+    if strict_json._is_plain(body):
+        strict_json.check_all(body)

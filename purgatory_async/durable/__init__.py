@@ -5,6 +5,7 @@
 | `fold/` | what entries do: pure, equal at every replica |
 | `documents` | the types that entries and answers share |
 | `state` | what `at_once` and `on_log` have in common, and the guard that both ask |
+| `later` | an answer that is there at once, or comes |
 | `at_once` | the state of one process, in memory |
 | `on_log` | a worker's state on a log, the same at every worker |
 | `proposals`, `progress`, `in_time` | what it appends, and how far it is |

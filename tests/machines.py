@@ -1,4 +1,4 @@
-"""The base of Hypothesis' state machines: how long their stories are, and the loops that they are told on."""
+"""The base of Hypothesis' state machines: how long their stories are, and the loops that they run on."""
 
 import asyncio
 from collections.abc import Callable

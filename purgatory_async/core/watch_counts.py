@@ -101,7 +101,7 @@ class WatchCounts:
             watchers = self._watchers_of(key)
             if type(found) is SharedList:
                 sharing = [self._watchers[other] is found for other in found.of]
-                assert all(sharing), f"key {key!r} has a list that is not that of all of {found.of!r}"
+                assert all(sharing), f"key {key!r} does not share the list of {found.of!r}"
                 assert key in found.of, f"key {key!r} has the list of {found.of!r}"
                 assert found.width == len(found.of), f"{found.width} keys are counted in {found.of!r}"
             for watcher in watchers:

@@ -1,4 +1,4 @@
-"""The base of the state machines: a pattern and a reference without a loop are told the same stories.
+"""The base of the state machines: a pattern and a reference without a loop live the same stories.
 
 What happens in one pass of the loop is a list of steps, so that arrivals, cancellations and deadlines may meet before
 any task can know. In a reference everything is at once, but what tasks do in the loop's next pass.

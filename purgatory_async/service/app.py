@@ -103,7 +103,7 @@ class Application:
         self.traffic.refuse(problem.kind)
         self.drop(request)
         answer = refusal(problem)
-        self.traffic.end(request, answer.status, 0 if request.method == "HEAD" else len(answer.body))
+        self._count(request, answer)
         return answer, b"x-request-id: %b\r\n" % request.id
 
     # For what keeps requests waiting; see `visit.Server`.
@@ -119,7 +119,7 @@ class Application:
         except BodyAwaited:
             request.await_body()
             return
-        except (ClientLeft, ConnectionError):
+        except ClientLeft:
             self.drop(request)
             return
         except Exception as error:  # noqa: BLE001 - all that a step raises is answered
@@ -144,8 +144,10 @@ class Application:
             self.drop(request)
             return
         self._leave(request)
-        stamp = self.stamp(request)
-        request.wire.answer(answer, stamp)
+        request.wire.answer(answer, self.stamp(request))
+        self._count(request, answer)
+
+    def _count(self, request: Request, answer: Answer) -> None:
         self.traffic.end(request, answer.status, 0 if request.method == "HEAD" else len(answer.body))
 
     def _leave(self, request: Request) -> None:
@@ -234,9 +236,8 @@ class Application:
     def _refusal(self, request: Request, error: Exception) -> Answer:
         match error:
             case problems.Problem():
-                problem = (
-                    request.refusal or error
-                )  # what its token lacks comes before all else, as at its head
+                # What its token lacks comes before all else, as at its head.
+                problem = request.refusal or error
             case LogError():
                 problem = problems.store_unavailable(str(error))
             case PurgatoryFull():
@@ -246,7 +247,6 @@ class Application:
                 # The last resort: log the bug, hide it from the client.
                 self._log.error(
                     "request failed",
-                    request_id=request.request_id,
                     method=request.method,
                     path=decoded_path(request.path),
                     exc_info=error,

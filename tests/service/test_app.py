@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from contextlib import asynccontextmanager
+from unittest import mock
 
 import httpx2
 import pytest
@@ -129,6 +130,17 @@ async def test_an_internal_fault_is_one_log_line_and_not_in_the_answer(client, m
     assert "ZeroDivision" not in reply.body.decode()
     [line] = client.log.getvalue().splitlines()
     assert "ZeroDivisionError" in json.loads(line)["exception"]
+    client.log.truncate(0)
+    client.log.seek(0)
+
+
+# The fault: it is taken for the client's leaving, so no answer comes and nothing is logged.
+async def test_a_connection_error_within_is_an_internal_fault(client, monkeypatch):
+    monkeypatch.setattr(client.service, "signal", mock.Mock(side_effect=ConnectionRefusedError("an engine")))
+    reply = await client.request("POST", "/v1/keys/a/signal")
+    assert (reply.status, reply.slug) == (500, "internal")
+    [line] = client.log.getvalue().splitlines()
+    assert "ConnectionRefusedError" in json.loads(line)["exception"]
     client.log.truncate(0)
     client.log.seek(0)
 

@@ -45,33 +45,33 @@ class HeldRequest(DelayedOperation[None]):
         lost: Whether the state is of another history now.
     """
 
-    __slots__ = ("_held_requests", "gone", "lost", "otherwise", "then", "visit")
+    __slots__ = ("_owner", "gone", "lost", "otherwise", "then", "visit")
 
     def __init__(
         self,
         timeout: float | None,
-        holds: "HeldRequests",
+        owner: "HeldRequests",
         visit: Visit,
         then: Then | None,
         otherwise: Otherwise | None,
     ) -> None:
         super().__init__(timeout)
-        self._held_requests = holds
+        self._owner = owner
         self.visit = visit
         self.then = then
         self.otherwise = otherwise
         self.gone = self.lost = False
 
     def on_complete(self) -> None:
-        """Let the request go on, once what ended the hold is done."""
+        """Let the request go on, once what ended its wait is done."""
         if self.then is not None:
-            self._held_requests.let_go_on(self)
+            self._owner.let_go_on(self)
 
     def leave(self) -> None:
         """End, because the client has left."""
         self.gone = True
         if self.cancel() and self.then is not None:
-            self._held_requests.go_on(self)
+            self._owner.go_on(self)
 
     def release(self) -> None:
         """End early: its request may not go on."""
@@ -168,14 +168,14 @@ class HeldRequests:
             visit: The request.
             watched: As of `hold`.
             wait: Seconds; None for no limit.
-            begin: Awaited first, when the hold watches already; False if there is nothing to wait for.
+            begin: Awaited first, when it is watched for already; False if there is nothing to wait for.
 
         Returns:
             True if it happened, False if the wait is over.
 
         Raises:
             Problem: As of `hold`.
-            ClientLeft: The client left; the hold is cancelled.
+            ClientLeft: The client left; the held request is cancelled.
         """
         request = self._begin(visit, watched, wait)
         try:
@@ -210,7 +210,7 @@ class HeldRequests:
         return request
 
     def _happened(self, request: HeldRequest) -> bool:
-        """Return whether what an ended hold watched has happened; raise if its request may not go on."""
+        """Return whether what an ended one watched has happened; raise if its request may not go on."""
         outcome = request.outcome
         if request.gone or request.visit.left:
             if outcome is Outcome.COMPLETED:
@@ -224,20 +224,20 @@ class HeldRequests:
         return outcome is Outcome.COMPLETED
 
     def let_go_on(self, request: HeldRequest) -> None:
-        """Let the request of an ended hold go on in the next pass of the loop, when the present step is done."""
+        """Let an ended one go on in the next pass of the loop, when the present step is done."""
         if not self._ended:
             asyncio.get_running_loop().call_soon(self._go_on)
         self._ended.append(request)
 
     def _go_on(self) -> None:
-        """Let some requests go on whose holds have ended."""
+        """Let some of those go on that have ended."""
         for _ in range(min(len(self._ended), SLICE)):
             self.go_on(self._ended.popleft())
         if self._ended:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def go_on(self, request: HeldRequest) -> None:
-        """Let the request of an ended hold go on now."""
+        """Let an ended one go on now."""
         request.visit.forget_held(request)
         request.visit.go_on(self._then, request)
 
@@ -249,7 +249,7 @@ class HeldRequests:
             if given is None:
                 raise
             return given
-        assert request.then is not None, "the task that awaits a hold goes on by itself"
+        assert request.then is not None, "the task that awaits one goes on by itself"
         return request.then(happened)
 
     def notify(self, event: Event) -> None:

@@ -13,7 +13,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.held.feed import Feed
 from purgatory_async.service.held.given import Given, Streamed
 from purgatory_async.service.http.wire import Asked
-from purgatory_async.web.race import Race
+from purgatory_async.web.race import ClientLeft, Race
 
 EVENT_STREAM: Final = "text/event-stream"
 MAX_STREAMS: Final = 256
@@ -112,6 +112,12 @@ class EventStream:
             ClientLeft: The client left.
         """
         self._request.check()
+        try:
+            return await self._send()
+        except ConnectionError:  # the wire's word for it
+            raise ClientLeft from None
+
+    async def _send(self) -> Streamed:
         await self._wire.open(self._request.stamp() + _LINES)
         race = self._race = Race()
         self._streams.running.add(self)

@@ -11,6 +11,7 @@ from purgatory_async.service.held import stream
 from purgatory_async.service.held.feed import CHUNK, KEPT
 from purgatory_async.service.http.head import read_head
 from purgatory_async.testing import cancel_sweep, settle
+from purgatory_async.web.race import ClientLeft
 from tests.service.held.event_reading import comments_in, events_in
 
 pytestmark = pytest.mark.asyncio
@@ -293,7 +294,7 @@ async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
 
         ticking = loop.call_soon(tick)
         try:
-            with contextlib.suppress(ConnectionResetError):
+            with contextlib.suppress(ClientLeft):
                 await service.held.streams.stream(client.app.request(head, None, Wire()), 0)
         finally:
             ticking.cancel()

@@ -65,10 +65,12 @@ class Disk:
 
     def __init__(self, monkeypatch):
         self.ready = threading.Event()
+        self.asked = threading.Event()
         self.fault = None
         monkeypatch.setattr(SegmentFile, "sync", self.sync)
 
     def sync(self):
+        self.asked.set()
         self.ready.wait()
         if self.fault is not None:
             raise self.fault
@@ -162,6 +164,8 @@ async def test_no_change_is_refused_before_a_warning(make_client, tmp_path, disk
     def warnings():
         return [message for message in caplog.messages if "does not keep up" in message]
 
+    await client.submit("a")
+    await until(disk.asked.is_set)  # or the thread writes, which empties the buffer, when it is full
     accepted = 0
     while (await client.request("POST", "/v1/operations", {"keys": ["a"]})).status == 202:
         accepted += 1

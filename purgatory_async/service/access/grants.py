@@ -8,7 +8,9 @@ from typing import Final, Protocol
 
 from msgspec import UNSET, UnsetType
 
-_MINUTE_NS: Final = 60_000_000_000
+_SECOND_NS: Final = 1_000_000_000
+PERIODS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+"""The seconds of each unit after the slash of a rate."""
 
 
 class Permission(StrEnum):
@@ -45,19 +47,20 @@ class Rate:
 
     Attributes:
         number: How many requests.
-        seconds: In how many seconds: 1 or 60.
+        seconds: In how many seconds: one of `PERIODS`.
     """
 
     number: int
     seconds: int
 
     def __str__(self) -> str:
-        return f"{self.number}/{'s' if self.seconds == 1 else 'm'}"
+        [unit] = [unit for unit, seconds in PERIODS.items() if seconds == self.seconds]
+        return f"{self.number}/{unit}"
 
     @property
     def every_ns(self) -> int:
         """After how many nanoseconds one more request is allowed."""
-        return _MINUTE_NS * self.seconds // (60 * self.number)
+        return _SECOND_NS * self.seconds // self.number
 
     @property
     def burst(self) -> int:

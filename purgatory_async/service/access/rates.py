@@ -129,8 +129,11 @@ class Rates:
         now_ns = self._now_ns()
 
         def _one_more(free_at_ns: int) -> int:
+            full_at_ns = now_ns + rate.burst * rate.every_ns
+            if free_at_ns > full_at_ns + _SECOND_NS:  # after a slower rate, which may have been of a day
+                free_at_ns = full_at_ns - rate.every_ns
             free_at_ns += rate.every_ns
-            late_ns = free_at_ns - now_ns - rate.burst * rate.every_ns
+            late_ns = free_at_ns - full_at_ns
             if late_ns > 0:
                 seconds = max(1, math.ceil(late_ns / _SECOND_NS))
                 rule = f"rate={rate}, {rate.burst} of them at once"

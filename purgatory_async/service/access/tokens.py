@@ -1,8 +1,8 @@
 """The tokens file: which tokens may call the service, for what, and how much.
 
 A line is a token, its scopes, and options: ``TOKEN scope[,scope] [name=NAME] [prefix=TEXT]... [max-pending=N]
-[max-bytes=SIZE] [rate=N/s|N/m]``. Empty lines and comments from ``#`` on are ignored. One mistake refuses the whole
-file. The error names the file and line but quotes neither, because a misplaced token would end up in a log.
+[max-bytes=SIZE] [rate=N/s|N/m|N/h|N/d]``. Empty lines and comments from ``#`` on are ignored. One mistake refuses the
+whole file. The error names the file and line but quotes neither, because a misplaced token would end up in a log.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from purgatory_async.service.access.grants import Grant, OwnerLimits, Permission, Rate, short_name
+from purgatory_async.service.access.grants import PERIODS, Grant, OwnerLimits, Permission, Rate, short_name
 from purgatory_async.service.contract.byte_order import bom_fault
 from purgatory_async.service.contract.names import MAX_KEY_BYTES, checked_key
 from purgatory_async.service.contract.percent import percent_decoded
@@ -35,7 +35,7 @@ _COMMENT: Final = re.compile(rb"(?:^|[ \t])#.*")
 _SPACE: Final = re.compile(rb"[ \t]+")
 _NAME: Final = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
 _NUMBER: Final = re.compile(rb"0{0,8}[1-9][0-9]{0,14}")
-_RATE: Final = re.compile(rb"([1-9][0-9]{0,5})/([sm])")
+_RATE: Final = re.compile(rb"([1-9][0-9]{0,5})/([smhd])")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -223,7 +223,7 @@ def _size(value: bytes) -> int:
 
 def _rate(value: bytes) -> Rate:
     match = _matched(_RATE, value)
-    return Rate(int(match[1]), 1 if match[2] == b"s" else 60)
+    return Rate(int(match[1]), PERIODS[match[2].decode()])
 
 
 def _prefix(value: bytes) -> str:
@@ -242,6 +242,6 @@ _OPTIONS: Final[dict[bytes, tuple[str, str, Callable[[bytes], Any]]]] = {
     ),
     b"max-pending": ("max_pending", "an integer from 1", _number),
     b"max-bytes": ("max_bytes", "a size from 1, such as 16MiB (B, KiB, MiB, GiB)", _size),
-    b"rate": ("rate", "N/s or N/m, N from 1 to 999999", _rate),
+    b"rate": ("rate", "N/s, N/m, N/h or N/d, N from 1 to 999999", _rate),
 }
 _NAMES: Final = ", ".join(f"{name.decode()}=" for name in _OPTIONS)

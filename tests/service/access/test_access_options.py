@@ -34,6 +34,13 @@ def test_options_may_come_in_any_order_and_all_be_left_out():
     assert (grant(b"").prefixes, grant(b"").limits) == ((), NO_LIMITS)
 
 
+@pytest.mark.parametrize(("unit", "seconds"), [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)])
+def test_a_rate_has_a_unit_of_time(unit, seconds):
+    rate = grant(b"rate=999999/%s" % unit.encode()).limits.rate
+    assert rate == Rate(999_999, seconds)
+    assert str(rate) == f"999999/{unit}"
+
+
 @pytest.mark.parametrize(
     ("text", "size"), [(b"1", 1), (b"7B", 7), (b"2KiB", 2048), (b"3GiB", 3 << 30), (b"001", 1)]
 )
@@ -66,9 +73,10 @@ def test_a_size_is_in_bytes_or_binary_units(text, size):
         (b"max-bytes=0", "max-bytes= must be a size from 1"),
         (b"max-bytes=1MB", "max-bytes= must be"),
         (b"max-bytes=1.5MiB", "max-bytes= must be"),
-        (b"rate=0/s", "rate= must be N/s or N/m"),
+        (b"rate=0/s", "rate= must be N/s, N/m, N/h or N/d"),
         (b"rate=5", "rate= must be"),
-        (b"rate=5/h", "rate= must be"),
+        (b"rate=5/w", "rate= must be"),
+        (b"rate=5/S", "rate= must be"),
         (b"rate=1000000/s", "rate= must be"),
     ],
 )

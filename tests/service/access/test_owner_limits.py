@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from purgatory_async.service.access.grants import Grant, OwnerLimits, Rate
+from purgatory_async.service.access.grants import PERIODS, Grant, OwnerLimits, Rate
 from purgatory_async.service.access.rates import Rates, SharedTimes, shared_file
 from purgatory_async.service.contract.problems import Problem
 
@@ -51,6 +51,24 @@ async def test_a_rate_per_minute_allows_one_seconds_at_once(tenants):
     assert (await shop.ask("ann", *READ)).status == 200
 
 
+@pytest.mark.parametrize(("unit", "seconds"), [("h", 3600), ("d", 86_400)])
+async def test_a_rate_per_hour_or_day_is_spread_over_it(tenants, unit, seconds):
+    shop = tenants(f"ann read name=ann rate=4/{unit}")
+    assert (await shop.ask("ann", *READ)).status == 200
+    refused = await shop.ask("ann", *READ)
+    assert (refused.status, refused.headers["retry-after"]) == (429, str(seconds // 4))
+    assert f"rate=4/{unit}, 1 of them at once" in refused.json["detail"]
+    await shop.client.advance(seconds / 4)
+    assert (await shop.ask("ann", *READ)).status == 200
+
+
+async def test_a_faster_rate_does_not_wait_for_the_slower_one(tenants):
+    shop = tenants("ann read name=ann rate=1/d")
+    assert [(await shop.ask("ann", *READ)).status for _ in "12"] == [200, 429]
+    shop.change("ann read name=ann rate=5/s")
+    assert [(await shop.ask("ann", *READ)).status for _ in "12"] == [200, 429]
+
+
 async def test_tokens_of_one_name_share_a_rate(tenants):
     shop = tenants("old read name=ann rate=2/s", "new wait,read name=ann rate=2/s")
     assert [(await shop.ask(name, *READ)).status for name in ("old", "new", "old", "new")] == [
@@ -86,7 +104,7 @@ async def test_a_new_rate_counts_from_the_next_request_on(tenants):
 
 
 @pytest.mark.parametrize("number", [1, 3, 7, 999_999])
-@pytest.mark.parametrize("seconds", [1, 60])
+@pytest.mark.parametrize("seconds", PERIODS.values())
 async def test_twice_the_rate_is_let_through_by_half(number, seconds):
     now, rate = [10**18 + 12_345], Rate(number, seconds)
     rates, grant = Rates(lambda: now[0]), Grant("a", frozenset(), (), OwnerLimits(rate=rate))

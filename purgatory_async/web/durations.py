@@ -1,4 +1,4 @@
-"""The grammar of durations in queries, headers, bodies and settings.
+"""The grammar of durations in queries, headers, bodies, settings, commands and clients.
 
 A duration is ``[0-9]{1,9}(ms|s|m|h|d)?`` in ASCII; bare digits are seconds. ``int()`` alone would also take ``1_000``,
 full-width digits and a trailing newline.
@@ -34,7 +34,10 @@ def parse_duration(text: str, *, fractions: bool = False) -> float:
     # fullmatch: `$` would let a trailing newline through.
     match = (_WITH_FRACTION if fractions else _DURATION).fullmatch(text)
     if match is None:
-        raise ValueError(f"a duration must follow {_FRACTIONS if fractions else GRAMMAR}, got {text[:40]!r}")
+        raise ValueError(
+            f"a duration must follow {_FRACTIONS if fractions else GRAMMAR}, got {text[:40]!r}; "
+            "write it as 250ms, 30s, 10m, 24h or 7d (bare digits are seconds)"
+        )
     return float(match[1]) * _MILLISECONDS[match[2]] / 1000
 
 

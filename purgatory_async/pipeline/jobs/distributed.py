@@ -49,6 +49,7 @@ from purgatory_async.pipeline.distributed.query import outcomes, read_tally
 from purgatory_async.pipeline.distributed.shards import Pace, Time
 from purgatory_async.pipeline.jobs.frame import (
     C,
+    Seconds,
     continued_options,
     directory_option,
     progress,
@@ -198,7 +199,13 @@ def _seconds_option(flag: str, default: float, explanation: str, least: float = 
         return value
 
     return click.option(
-        flag, type=float, default=default, show_default=True, metavar="S", callback=check, help=explanation
+        flag,
+        type=Seconds(),
+        default=default,
+        show_default=True,
+        metavar="S",
+        callback=check,
+        help=explanation,
     )
 
 

@@ -18,6 +18,7 @@ from purgatory_async.pipeline.locations import Location, parsed
 from purgatory_async.pipeline.operations.between import Between, instant_ns
 from purgatory_async.pipeline.output import check_makeable
 from purgatory_async.pipeline.source.extent import segments_in
+from purgatory_async.web.durations import parse_duration
 
 _NS: Final = 1_000_000_000
 _LONGEST_S: Final = 1000 * 366 * 24 * 3600
@@ -28,6 +29,26 @@ _REMOTE: Final = r"sc://\S+|local(\[(\d+|\*)\])?"
 
 C = TypeVar("C", bound=Callable[..., Any])
 """A command, or what becomes one."""
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # older versions of click know none
+    """A time in seconds: a number such as ``0.2`` or ``1e-3``, or a duration such as ``250ms`` or ``5m``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it.
+
+        Raises:
+            click.BadParameter: It is neither.
+        """
+        try:
+            return float(value)
+        except ValueError:
+            try:
+                return parse_duration(value, fractions=True)
+            except ValueError as error:
+                self.fail(str(error), param, ctx)
 
 
 def spark_options(command: C) -> C:
@@ -173,10 +194,14 @@ def _width_ns(_: click.Context, __: click.Parameter, value: str) -> int:
     try:
         seconds = Decimal(value)
     except InvalidOperation:
-        seconds = Decimal("NaN")
+        try:
+            seconds = Decimal(parse_duration(value))  # exact: whole milliseconds below 2^53
+        except ValueError:
+            seconds = Decimal("NaN")
     if not (seconds.is_finite() and 0 < seconds <= _LONGEST_S) or seconds * _NS % 1:
         raise click.BadParameter(
-            f"must be a positive number of seconds, at most {_LONGEST_S} and in whole nanoseconds, got {value!r}"
+            f"must be a positive number of seconds, at most {_LONGEST_S} and in whole nanoseconds, or a duration "
+            f"such as 500ms, 60s or 5m, got {value!r}"
         )
     return int(seconds * _NS)
 
@@ -187,9 +212,9 @@ window_option: Final = click.option(
     required=True,
     metavar="S",
     callback=_width_ns,
-    help="The width of a window in seconds, such as 60 or 0.5.",
+    help="The width of a window, such as 60s, 5m or 0.5; plain numbers are seconds.",
 )
-"""Gives a command ``window_ns``, from ``--window`` in seconds."""
+"""Gives a command ``window_ns``, from ``--window``."""
 
 
 def range_options(command: C) -> C:

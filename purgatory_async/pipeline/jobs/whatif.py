@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
 from purgatory_async.pipeline.jobs.frame import (
     C,
+    Seconds,
     journal_option,
     open_option,
     open_page,
@@ -287,7 +288,12 @@ def _seconds(low: float, high: float) -> Callable[..., tuple[float, ...]]:
 
 
 def _repeatable(flag: str, unit: str, explanation: str, **how: Any) -> Callable[[C], C]:
-    options: dict[str, Any] = {"type": float, "required": "default" not in how, "show_default": True, **how}
+    options: dict[str, Any] = {
+        "type": Seconds(),
+        "required": "default" not in how,
+        "show_default": True,
+        **how,
+    }
     name = f"{flag[2:].replace('-', '_')}s"
     return click.option(
         flag, name, multiple=True, metavar=unit, help=f"{explanation}; repeatable.", **options
@@ -300,11 +306,15 @@ def _repeatable(flag: str, unit: str, explanation: str, **how: Any) -> Callable[
 @_repeatable(
     "--timeout",
     "S",
-    "In seconds, of every operation that has a timeout",
+    "Of every operation that has a timeout: seconds, or text such as 250ms or 5m",
     callback=_seconds(1e-9, MAX_TIMEOUT),
 )
 @_repeatable(
-    "--tick", "S", "Of the timer, in seconds", default=(0.001,), callback=_seconds(MIN_TICK, MAX_TICK)
+    "--tick",
+    "S",
+    "Of the timer: seconds, or text such as 10ms",
+    default=(0.001,),
+    callback=_seconds(MIN_TICK, MAX_TICK),
 )
 @_repeatable(
     "--wheel-size", "N", "Buckets of a level of its wheel", default=(256,), type=click.IntRange(2, 2**31 - 1)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from purgatory_async.pipeline import Refused
-from purgatory_async.pipeline.jobs.frame import out_option, progress, spark_options, summary
+from purgatory_async.pipeline.jobs.frame import Seconds, out_option, progress, spark_options, summary
 from purgatory_async.pipeline.locations import Location, whole
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.workload import (
@@ -135,9 +135,15 @@ def _blocks(workload: Workload, part: int, parts: int) -> range:
     type=click.Choice(list(PROFILES)),
     help="Latencies of a system at rest (median 20 ms, third quartile 60 ms) or under load (200, 400 ms).",
 )
-@click.option("--p50", type=float, metavar="S", help="Median latency in seconds, instead of the profile's.")
-@click.option("--p75", type=float, metavar="S", help="Third quartile in seconds, instead of the profile's.")
-@click.option("--timeout", type=float, default=0.2, show_default=True, metavar="S", help="In seconds.")
+@click.option(
+    "--p50", type=Seconds(), metavar="S", help="Median latency, such as 20ms, instead of the profile's."
+)
+@click.option(
+    "--p75", type=Seconds(), metavar="S", help="Third quartile, such as 60ms, instead of the profile's."
+)
+@click.option(
+    "--timeout", type=Seconds(), default=0.2, show_default=True, metavar="S", help="Such as 0.2 or 200ms."
+)
 @click.option("--keys", type=int, default=1, show_default=True, metavar="K", help="Each watches 1 to K keys.")
 @click.option("--key-space", type=int, default=100_000, show_default=True, metavar="M", help="Keys in all.")
 @click.option("--seed", type=int, default=1, show_default=True, metavar="I", help="Same seed, same rows.")

@@ -25,6 +25,7 @@ LAYERS = {
         *("pipeline.whatif", "pipeline.whatif.replay"),
         *("pipeline.whatif.satisfy", "pipeline.whatif.wheel_sim"),
     ),
+    "time as text": ("durations", "deadlines"),
     "metrics": ("metrics",),
     # What outlives its process: a fold of one ordered log, how entries come to it, its checkpoints.
     "durable": ("durable", "durable.*"),
@@ -150,7 +151,10 @@ EXCEPTIONS = {
     "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.scheduler"),
 }
 # Layers that use only the public names, as a user's code does, and the modules of those names.
-ON_PUBLIC_NAMES = (*("patterns", "patterns.*", "cluster", "cluster.*", "kafka", "kafka.*", "web", "web.*"),)
+ON_PUBLIC_NAMES = (
+    *("patterns", "patterns.*", "cluster", "cluster.*", "durations", "deadlines"),
+    *("kafka", "kafka.*", "web", "web.*"),
+)
 PUBLIC_MODULES = ("", "clock", "errors", "events", "patterns", "timing")
 # The library imports these, if at all, in the function that needs them: they cost more than all of the rest.
 LAZY = ("anyio", "structlog")

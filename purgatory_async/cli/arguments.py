@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from purgatory_async.durations import MAX_TIMEOUT, parse_duration
 from purgatory_async.service.settings.sizes import parse_size
-from purgatory_async.web.durations import MAX_TIMEOUT, parse_duration
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions of click know none

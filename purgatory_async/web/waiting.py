@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
-from purgatory_async.web.durations import GRAMMAR, duration_text, parse_duration
+from purgatory_async.durations import duration_text, parse_duration
 
 RETRY_SPREAD: Final = 10  # seconds over which refused clients come back
 
@@ -42,15 +42,7 @@ def asked_wait(query: str) -> float | None:
     values = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == "wait"]
     if len(values) > 1:
         raise ValueError(f"wait must be given once, got {len(values)} of them, {values[1][:40]!a} the second")
-    if not values:
-        return None
-    try:
-        return parse_duration(values[0])
-    except ValueError:
-        raise ValueError(
-            f"wait must follow {GRAMMAR}, as in 30s, 250ms or 2m (bare digits are seconds), "
-            f"got {values[0][:40]!a}"
-        ) from None
+    return parse_duration(values[0], "wait") if values else None
 
 
 def preferred_wait(prefer: str | None) -> float | None:

@@ -199,7 +199,8 @@ async def test_a_malformed_wait_is_a_400_and_starts_no_wait():
     assert exchange.status == 400
     assert exchange.headers["content-type"] == "text/plain; charset=utf-8"
     assert exchange.body == (
-        b"wait must follow [0-9]{1,9}(ms|s|m|h|d)?, as in 30s, 250ms or 2m (bare digits are seconds), got '1w'\n"
+        b"wait must follow [0-9]{1,9}(ms|s|m|h|d)?, got '1w'; "
+        b"write it as 250ms, 30s, 10m, 24h or 7d (bare digits are seconds)\n"
     )
     assert noted.timeouts == []
 

@@ -13,12 +13,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from purgatory_async.durations import parse_duration
 from purgatory_async.journal.reading import reading
 from purgatory_async.pipeline.locations import Location, parsed
 from purgatory_async.pipeline.operations.between import Between, instant_ns
 from purgatory_async.pipeline.output import check_makeable
 from purgatory_async.pipeline.source.extent import segments_in
-from purgatory_async.web.durations import parse_duration
 
 _NS: Final = 1_000_000_000
 _LONGEST_S: Final = 1000 * 366 * 24 * 3600

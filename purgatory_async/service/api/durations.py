@@ -3,8 +3,8 @@
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.durable.fold.shared import microseconds
+from purgatory_async.durations import checked_timeout
 from purgatory_async.service.contract import problems
-from purgatory_async.web.durations import checked_timeout
 
 
 def delay_us(value: float | str | UnsetType) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from purgatory_async.durable.documents import CountNeed
+from purgatory_async.durations import GRAMMAR
 from purgatory_async.service.api.dashboard import MAX_PAGE, PAGE
 from purgatory_async.service.api.endpoint import Answers, Endpoint
 from purgatory_async.service.api.paging import DEFAULT_LIMIT, MAX_LIMIT
@@ -25,7 +26,6 @@ from purgatory_async.service.contract.version import VERSION
 from purgatory_async.service.held.feed import EVENT_ID
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.web.durations import GRAMMAR
 
 Routes = Mapping[str, Mapping[str, Endpoint]]
 

@@ -14,6 +14,7 @@ from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.shared import microseconds
 from purgatory_async.durable.later import after
+from purgatory_async.durations import checked_timeout
 from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
@@ -32,7 +33,6 @@ from purgatory_async.service.held.stream import EVENT_STREAM
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.records import Headers
-from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)

@@ -7,9 +7,9 @@ from typing import Final
 
 from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed
 from purgatory_async.durable.history import PATTERN as HISTORY
+from purgatory_async.durations import GRAMMAR, parse_duration
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.percent import percent_decoded
-from purgatory_async.web.durations import GRAMMAR, parse_duration
 
 KNOWN_ONLY: Final = "a parameter of this path"
 NEED_GRAMMAR: Final = "any, all, amount:N with N from 1 to 2^53-1, or voters:N with N from 1 to 10000"

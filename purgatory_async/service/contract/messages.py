@@ -19,7 +19,7 @@ from purgatory_async.durable.documents import (
     State,
     WireNeed,
 )
-from purgatory_async.web.durations import GRAMMAR, UNIT
+from purgatory_async.durations import GRAMMAR, UNIT
 
 MAX_SIGNALS: Final = 1000  # of a batch; as many entries are appended at once
 

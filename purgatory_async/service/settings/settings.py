@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Any, Final
 
 from purgatory_async.durable.store_url import MEMORY, StoreUrl, shown
+from purgatory_async.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 from purgatory_async.errors import RefusedError
 from purgatory_async.service.contract.byte_order import bom_fault
 from purgatory_async.service.settings.addresses import (
@@ -29,7 +30,6 @@ from purgatory_async.service.settings.addresses import (
 from purgatory_async.service.settings.hosts import canonical_host, is_loopback
 from purgatory_async.service.settings.sizes import GRAMMAR as SIZE_GRAMMAR
 from purgatory_async.service.settings.sizes import parse_size, size_text
-from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
 OTHERS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN", "PURGATORY_ASYNC_PURE"})

@@ -1,0 +1,113 @@
+"""Spellings of durations and deadlines: what every place takes and means by it, and what every place refuses."""
+
+import pytest
+
+DURATIONS = {
+    "0": 0.0,
+    "5": 5.0,
+    "5s": 5.0,
+    "250ms": 0.25,
+    "2m": 120.0,
+    "24h": 86_400.0,
+    "30d": 2_592_000.0,
+    "007": 7.0,
+    "000000001m": 60.0,
+    "999999999ms": 999_999.999,
+    "36525d": 3_155_760_000.0,
+}
+FRACTIONS = {"0.2s": 0.2, ".5": 0.5, "1.5h": 5400.0, "0.25ms": 0.000_25}
+"""What commands take beside these."""
+UNBOUNDED = {"999999999d": 86_399_999_913_600.0}
+"""In the grammar, and above 100 years."""
+NOT_DURATIONS = [
+    pytest.param("", id="empty"),
+    pytest.param("-1", id="negative"),
+    pytest.param("+1", id="plus"),
+    pytest.param("s", id="a unit alone"),
+    pytest.param("1_000", id="underscore"),
+    pytest.param(" 1s", id="leading space"),
+    pytest.param("1 s", id="space before the unit"),
+    pytest.param("1s\n", id="trailing newline"),
+    pytest.param("1\0", id="nul"),
+    pytest.param("\uff11s", id="full-width digit"),
+    pytest.param("\u0663s", id="arabic digit"),
+    pytest.param("1S", id="upper case"),
+    pytest.param("1D", id="upper case of a day"),
+    pytest.param("1w", id="weeks"),
+    pytest.param("1us", id="microseconds"),
+    pytest.param("1\u017f", id="long s"),
+    pytest.param("1h30m", id="two units"),
+    pytest.param("P1D", id="ISO 8601"),
+    pytest.param("1234567890s", id="ten digits"),
+    pytest.param("1e3s", id="exponent"),
+    pytest.param("soon", id="a word"),
+]
+NO_NUMBERS_EITHER = [
+    pytest.param("1.5", id="fraction"),
+    pytest.param("1e3", id="exponent without a unit"),
+    pytest.param("1\n", id="newline after digits"),
+    pytest.param("\uff11", id="full-width digit alone"),
+    pytest.param("1234567890", id="ten digits alone"),
+    pytest.param("nan", id="nan"),
+    pytest.param("inf", id="infinity"),
+]
+"""Refused but where a number may be text in any form, as on the command line."""
+
+NOON_US = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z
+DEADLINES = {
+    "2026-01-01T12:00:00Z": NOON_US,
+    "2026-01-01t12:00:00z": NOON_US,
+    "2026-01-01T12:00:00+00:00": NOON_US,
+    "2026-01-01T12:00:00-00:00": NOON_US,
+    "2026-01-01T13:00:00+01:00": NOON_US,
+    "2026-01-02T11:59:00+23:59": NOON_US,
+    "2025-12-31T12:01:00-23:59": NOON_US,
+    "2026-01-01T06:30:00-05:30": NOON_US,
+    "2026-01-01T12:00:00.5Z": NOON_US + 500_000,
+    "2026-01-01T12:00:00.000001Z": NOON_US + 1,
+    "2026-01-01T12:00:00.0000010Z": NOON_US + 1,
+    "2026-01-01T12:00:00.000000001Z": NOON_US + 1,
+    "2026-01-01T12:00:00.000001001Z": NOON_US + 2,
+    "2026-01-01T12:00:00.999999999Z": NOON_US + 1_000_000,
+    "2024-02-29T00:00:00Z": 1_709_164_800_000_000,
+    "1970-01-01T00:00:00Z": 0,
+    "9999-12-31T23:59:59.999999999-23:59": 253_402_387_140_000_000,
+}
+NOT_DEADLINES = [
+    pytest.param("", id="empty"),
+    pytest.param("2026-01-01T12:00:00", id="no offset"),
+    pytest.param("2026-01-01", id="a date alone"),
+    pytest.param("2026-01-01T12:00Z", id="no seconds"),
+    pytest.param("2026-01-01 12:00:00Z", id="a space"),
+    pytest.param("2026-01-01_12:00:00Z", id="an underscore"),
+    pytest.param(" 2026-01-01T12:00:00Z", id="leading space"),
+    pytest.param("2026-01-01T12:00:00Z\n", id="trailing newline"),
+    pytest.param("2026-01-01T12:00:00 Z", id="space before the offset"),
+    pytest.param("2026-01-01T23:59:60Z", id="leap second"),
+    pytest.param("2016-12-31T23:59:60Z", id="a leap second that was"),
+    pytest.param("2026-01-01T24:00:00Z", id="24 o'clock"),
+    pytest.param("2026-01-01T12:60:00Z", id="60 minutes"),
+    pytest.param("2026-13-01T12:00:00Z", id="13th month"),
+    pytest.param("2026-00-01T12:00:00Z", id="no month"),
+    pytest.param("2026-02-29T12:00:00Z", id="no leap year"),
+    pytest.param("2026-04-31T12:00:00Z", id="a day too many"),
+    pytest.param("2026-01-00T12:00:00Z", id="no day"),
+    pytest.param("0000-01-01T12:00:00Z", id="year 0"),
+    pytest.param("2026-01-01T12:00:00.Z", id="no fraction"),
+    pytest.param("2026-01-01T12:00:00,5Z", id="a comma"),
+    pytest.param("2026-01-01T12:00:00.0000000001Z", id="ten digits"),
+    pytest.param("2026-01-01T12:00:00+24:00", id="24 hours of offset"),
+    pytest.param("2026-01-01T12:00:00+01:60", id="60 minutes of offset"),
+    pytest.param("2026-01-01T12:00:00+0100", id="offset without a colon"),
+    pytest.param("2026-01-01T12:00:00+01", id="offset of hours"),
+    pytest.param("2026-01-01T12:00:00+01:00:00", id="offset of seconds"),
+    pytest.param("2026-01-01T12:00:00\u221201:00", id="a minus sign"),
+    pytest.param("2026-01-01T12:00:00UTC", id="a zone's name"),
+    pytest.param("20260101T120000Z", id="basic form"),
+    pytest.param("2026-W01-4T12:00:00Z", id="a week"),
+    pytest.param("02026-01-01T12:00:00Z", id="five digits of a year"),
+    pytest.param("-2026-01-01T12:00:00Z", id="negative year"),
+    pytest.param("\uff12026-01-01T12:00:00Z", id="full-width digit"),
+    pytest.param("1767268800", id="seconds since 1970"),
+    pytest.param("24h", id="a duration"),
+]

@@ -1,12 +1,12 @@
 """Followers of this process: requests that want every signal after an index, held while there is none.
 
-A held follower collects the signals on its keys and prefixes until its request wakes. So a burst of signals in one turn
-of the loop reaches it whole, however few of them are kept.
+The signals on its keys and prefixes are collected for a held follower until its request wakes. So a burst of signals in
+one turn of the loop reaches it whole, however few of them are kept.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from purgatory_async import Timer
@@ -26,20 +26,43 @@ PATIENCE: Final = 3
 """How often a reader that is far behind searches again, if the state dropped some of what it found meanwhile."""
 
 
-class _Follower:
-    """A held request and the signals that it has collected, no more than its answer can have."""
+class _Audience:
+    """Those that have listened to one key or prefix since its last signal, and what they hear from the next one on.
 
-    __slots__ = ("heard", "most", "size")
+    They share it, so a signal costs no more for many of them. It has no more than an answer can have.
+    """
 
-    def __init__(self, most: int) -> None:
+    __slots__ = ("asleep", "heard", "left", "most", "size")
+
+    def __init__(self) -> None:
+        self.asleep: dict[_Follower, None] = {}  # until the first signal
         self.heard: Final[list[Signal]] = []
-        self.most: Final = most
+        self.left = 0  # how many have not gone
+        self.most = 0  # signals of an answer to any of them
         self.size = 0  # bytes
 
     @property
     def sated(self) -> bool:
         """Whether it has more than an answer holds."""
         return len(self.heard) == self.most or self.size > ANSWER_BYTES
+
+
+class _Follower:
+    """A held request, and the audiences that it is in."""
+
+    __slots__ = ("audiences", "most")
+
+    def __init__(self, most: int) -> None:
+        self.audiences: Final[list[_Audience]] = []
+        self.most: Final = most
+
+    @property
+    def heard(self) -> Sequence[Signal]:
+        """The signals on its keys and prefixes, oldest first, no more than its answer can have. O(signals)."""
+        if len(self.audiences) == 1:
+            return self.audiences[0].heard[: self.most]
+        heard = {signal.view.index: signal for each in self.audiences for signal in each.heard}
+        return [heard[index] for index in sorted(heard)[: self.most]]
 
 
 class Followers:
@@ -61,8 +84,9 @@ class Followers:
         self._state: Final = state
         self._timer: Final = timer
         self._held_requests: Final = held_requests
-        self._by_key: Final[dict[str, dict[_Follower, None]]] = {}
-        self._by_prefix: Final[dict[str, dict[_Follower, None]]] = {}
+        # The audiences of each; only the last can have heard nothing.
+        self._by_key: Final[dict[str, list[_Audience]]] = {}
+        self._by_prefix: Final[dict[str, list[_Audience]]] = {}
         self._lengths: Final[Counter[int]] = Counter()  # of the prefixes
         self._surveying: Final = asyncio.Lock()
 
@@ -102,26 +126,24 @@ class Followers:
             await self._state.caught_up()  # the state was loaded again: what was heard is not all
 
     def hear(self, effects: Sequence[Effect]) -> None:
-        """Give the signals of a step to those that follow their keys. O(those and lengths of prefixes)."""
+        """Give the signals of a step to those that follow their keys. O(audiences and lengths of prefixes) each."""
         for effect in effects:
             if isinstance(effect, KeySignalled):
                 key = effect.signal.view.key
-                self._give(self._by_key.get(key), effect.signal)
+                self._tell(self._by_key.get(key, ()), effect.signal)
                 for length in self._lengths:
-                    self._give(self._by_prefix.get(key[:length]), effect.signal)
+                    if length <= len(key):
+                        self._tell(self._by_prefix.get(key[:length], ()), effect.signal)
 
-    def _give(self, followers: dict[_Follower, None] | None, signal: Signal) -> None:
-        first: list[_Follower] = []
-        for follower in followers or ():
-            heard = follower.heard
-            if not heard:
-                first.append(follower)
-            elif heard[-1] is signal or follower.sated:
-                continue  # heard by another of its prefixes, or more than it can use
-            heard.append(signal)
-            follower.size += signal.size
-        if first:
-            self._held_requests.each_happened(first)
+    def _tell(self, audiences: Iterable[_Audience], signal: Signal) -> None:
+        for audience in audiences:
+            if audience.sated:
+                continue
+            audience.heard.append(signal)
+            audience.size += signal.size
+            if audience.asleep:
+                woken, audience.asleep = audience.asleep, {}
+                self._held_requests.each_happened(woken)
 
     async def _look(self, wanted: Wanted, since: Seen, most: int) -> Found:
         """Return what is kept after an index, as of the moment of the return."""
@@ -173,20 +195,33 @@ class Followers:
 
     def _add(self, wanted: Wanted, follower: _Follower) -> None:
         self.waiting += 1
-        for key in wanted.keys:
-            self._by_key.setdefault(key, {})[follower] = None
-        for prefix in wanted.prefixes:
-            self._by_prefix.setdefault(prefix, {})[follower] = None
-            self._lengths[len(prefix)] += 1
+        for table, names in self._tables(wanted):
+            for name in names:
+                audiences = table.setdefault(name, [])
+                if not audiences or audiences[-1].heard:
+                    audiences.append(_Audience())
+                audience = audiences[-1]
+                audience.asleep[follower] = None
+                audience.left += 1
+                audience.most = max(audience.most, follower.most)
+                follower.audiences.append(audience)
+        self._lengths.update(map(len, wanted.prefixes))
 
     def _remove(self, wanted: Wanted, follower: _Follower) -> None:
         self.waiting -= 1
-        for table, names in ((self._by_key, wanted.keys), (self._by_prefix, wanted.prefixes)):
-            for name in names:
-                del table[name][follower]
+        joined = iter(follower.audiences)
+        for table, names in self._tables(wanted):
+            for name, audience in zip(names, joined, strict=False):
+                audience.asleep.pop(follower, None)
+                audience.left -= 1
+                if not audience.left:
+                    table[name].remove(audience)
                 if not table[name]:
                     del table[name]
         for prefix in wanted.prefixes:
             self._lengths[len(prefix)] -= 1
             if not self._lengths[len(prefix)]:
                 del self._lengths[len(prefix)]
+
+    def _tables(self, wanted: Wanted) -> Iterable[tuple[dict[str, list[_Audience]], tuple[str, ...]]]:
+        return (self._by_key, wanted.keys), (self._by_prefix, wanted.prefixes)

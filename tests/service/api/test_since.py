@@ -57,6 +57,24 @@ async def test_what_overlaps_comes_once(client):
     assert indexes(held.json) == indexes(await follow(client, query)) == [1]
 
 
+async def test_those_that_slept_alike_share_what_they_hear(client):
+    early = [client.start("GET", "/v1/wait?prefix=a&key=b&since=0&wait=9") for _ in range(99)]
+    await settle()
+    audiences = client.service.held.followers._by_prefix["a"]
+    for key in ("a1", "b", "a2"):
+        client.post(SignalKey(key=key))
+    late = client.start("GET", "/v1/wait?prefix=a&since=3&wait=9")
+    while len(audiences) == 1:  # noqa: ASYNC110 - to be held sets no event
+        await asyncio.sleep(0)
+    client.post(SignalKey(key="a3"))
+    assert [len(each.heard) for each in audiences] == [3, 1]
+    await settle()
+    assert {tuple(indexes(each.json)[:3]) for each in early} == {(1, 2, 3)}
+    assert indexes(early[-1].json) == [1, 2, 3, 4]
+    assert indexes(late.json) == [4]
+    assert not audiences
+
+
 @pytest.mark.parametrize("names", ["key=a", "prefix=a", "key=z&prefix=x&prefix=a"])
 async def test_a_request_is_held_until_a_signal_comes(client, names):
     await client.signal("a")

@@ -35,6 +35,7 @@ NEEDS_EXTRA = {
     "cli/test_pipeline.py": "pyarrow",
     "client": "httpx2",
     "client/test_clients.py": "msgspec",
+    "client/test_durations.py": "msgspec",
     "client/test_over_sockets.py": "msgspec",
     "cluster/test_async_apply.py": "msgspec",
     "cluster/test_cluster.py": "msgspec",

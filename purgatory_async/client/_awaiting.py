@@ -14,6 +14,7 @@ from purgatory_async.client._sessions import AsyncSession
 from purgatory_async.client._signals import AsyncSignals
 from purgatory_async.client._talk import Policy
 from purgatory_async.client.values import UNSET, new_id
+from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number
 
 
@@ -41,7 +42,7 @@ class AsyncClient(QueueCalls):
         keys: Iterable[str],
         *,
         need: object = "any",
-        timeout: float | None = None,
+        timeout: Duration | None = None,
         operation_id: str | None = None,
         data: object = UNSET,
     ) -> Operation:
@@ -54,12 +55,12 @@ class AsyncClient(QueueCalls):
         """Read an operation. See `Client.status`."""
         return await self._run(self._verbs.status(operation_id, full=full))
 
-    async def follow(self, operation_id: str, *, timeout: float | None = None) -> Operation:
+    async def follow(self, operation_id: str, *, timeout: Duration | None = None) -> Operation:
         """Wait until an operation ends. See `Client.follow`."""
         return await self._run(self._verbs.follow(operation_id, timeout))
 
     async def wait(
-        self, *keys: str, need: object = "any", timeout: float | None = None, data: object = UNSET
+        self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
     ) -> Operation:
         """Submit an operation and wait until it ends; an exception on the way cancels it. See `Client.wait`."""
         if timeout is None and len(keys) > 1:
@@ -109,7 +110,7 @@ class AsyncClient(QueueCalls):
         """Read a key's newest signal. See `Client.read`."""
         return await self._run(self._verbs.read(key))
 
-    async def watch(self, key: str, index: int, *, timeout: float | None = None) -> KeyState | None:
+    async def watch(self, key: str, index: int, *, timeout: Duration | None = None) -> KeyState | None:
         """Wait until a key has a signal above an index. See `Client.watch`."""
         return await self._run(self._verbs.watch(key, index, timeout))
 

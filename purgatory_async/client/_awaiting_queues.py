@@ -8,6 +8,7 @@ from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
 from purgatory_async.client._sessions import AsyncSession
 from purgatory_async.client._talk import Talk
 from purgatory_async.client.values import UNSET
+from purgatory_async.durations import Duration
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ class QueueCalls:
     _verbs: QueueVerbs
     _session: AsyncSession
 
-    async def put(self, queue: str, item: object, *, delay: float | None = None) -> bool:
+    async def put(self, queue: str, item: object, *, delay: Duration | None = None) -> bool:
         """Put an item, any JSON, into a queue. See `Client.put`."""
         return await self._run(self._verbs.put(queue, item, delay))
 
@@ -27,13 +28,13 @@ class QueueCalls:
         return await self._run(self._verbs.put_batch(queue, items))
 
     async def take(
-        self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0
+        self, queue: str, *, lease: Duration | None = None, timeout: Duration | None = 0.0
     ) -> Lease | None:
         """Lease an item. See `Client.take`."""
         return await self._run(self._verbs.take(queue, lease, timeout))
 
     async def take_batch(
-        self, queue: str, most: int, *, lease: float | None = None, timeout: float | None = 0.0
+        self, queue: str, most: int, *, lease: Duration | None = None, timeout: Duration | None = 0.0
     ) -> list[Lease]:
         """Lease up to ``most`` items, 1 to 100. See `Client.take_batch`."""
         return await self._run(self._verbs.take_batch(queue, most, lease, timeout))
@@ -42,7 +43,7 @@ class QueueCalls:
         """Acknowledge a leased item as done. See `Client.acknowledge`."""
         await self._run(self._verbs.end_lease(lease_id(lease), "ack"))
 
-    async def give_back(self, lease: Lease | str, *, delay: float | None = None) -> None:
+    async def give_back(self, lease: Lease | str, *, delay: Duration | None = None) -> None:
         """Return a leased item to its place, hidden there for ``delay`` seconds. See `Client.give_back`."""
         await self._run(self._verbs.end_lease(lease_id(lease), "return", delay))
 
@@ -54,7 +55,7 @@ class QueueCalls:
         """Return 1 to 100 items, each for itself. See `Client.give_back_batch`."""
         return await self._run(self._verbs.end_leases([lease_id(each) for each in leases], "return"))
 
-    async def extend(self, lease: Lease | str, seconds: float | None = None) -> float:
+    async def extend(self, lease: Lease | str, seconds: Duration | None = None) -> float:
         """Count a lease again from now on. See `Client.extend`."""
         return await self._run(self._verbs.extend(lease_id(lease), seconds))
 
@@ -78,7 +79,7 @@ class QueueCalls:
         self,
         name: str,
         *,
-        lease: float = UNSET,
+        lease: Duration = UNSET,
         max_attempts: int | None = UNSET,
         max_items: int | None = UNSET,
         max_bytes: int | None = UNSET,

@@ -14,6 +14,7 @@ from purgatory_async.client._sessions import Session
 from purgatory_async.client._signals import Signals
 from purgatory_async.client._talk import Policy
 from purgatory_async.client.values import UNSET, new_id
+from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number
 
 
@@ -56,7 +57,7 @@ class Client(QueueCalls):
         keys: Iterable[str],
         *,
         need: object = "any",
-        timeout: float | None = None,
+        timeout: Duration | None = None,
         operation_id: str | None = None,
         data: object = UNSET,
     ) -> Operation:
@@ -65,7 +66,7 @@ class Client(QueueCalls):
         Args:
             keys: The keys it watches.
             need: ``"any"``, ``"all"``, ``{"amount": n}`` or ``{"voters": n}``.
-            timeout: Seconds until it expires; None for no deadline.
+            timeout: Time until it expires; None for no deadline.
             operation_id: Its id; the service makes one if not given.
             data: Any JSON, shown with it.
 
@@ -86,13 +87,13 @@ class Client(QueueCalls):
         """
         return self._run(self._verbs.status(operation_id, full=full))
 
-    def follow(self, operation_id: str, *, timeout: float | None = None) -> Operation:
+    def follow(self, operation_id: str, *, timeout: Duration | None = None) -> Operation:
         """Wait until an operation ends.
 
         Args:
             operation_id: The operation's id.
-            timeout: Seconds; None for no limit. It does not end the operation. Without an answer the wait lasts up to
-                the policy's ``slack`` and ``patience`` longer, because the state is unknown.
+            timeout: The longest wait; None for no limit. It does not end the operation. Without an answer the wait
+                lasts up to the policy's ``slack`` and ``patience`` longer, because the state is unknown.
 
         Returns:
             The operation; still pending if the timeout expired.
@@ -103,14 +104,14 @@ class Client(QueueCalls):
         return self._run(self._verbs.follow(operation_id, timeout))
 
     def wait(
-        self, *keys: str, need: object = "any", timeout: float | None = None, data: object = UNSET
+        self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
     ) -> Operation:
         """Submit an operation and wait until it ends; an exception on the way cancels it.
 
         Args:
             *keys: The keys it watches.
             need: As for `submit`.
-            timeout: Seconds until it expires; None for no deadline.
+            timeout: Time until it expires; None for no deadline.
             data: As for `submit`.
 
         Returns:
@@ -198,13 +199,13 @@ class Client(QueueCalls):
         """Read a key's newest signal; raises as `submit`."""
         return self._run(self._verbs.read(key))
 
-    def watch(self, key: str, index: int, *, timeout: float | None = None) -> KeyState | None:
+    def watch(self, key: str, index: int, *, timeout: Duration | None = None) -> KeyState | None:
         """Wait until a key has a signal above an index.
 
         Args:
             key: The key to watch.
             index: The index of the last signal known; 0 for none.
-            timeout: Seconds, overrun as in `follow`; None for no limit.
+            timeout: The longest wait, overrun as in `follow`; None for no limit.
 
         Returns:
             The newest signal; None if the timeout expired.

@@ -8,6 +8,7 @@ from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
 from purgatory_async.client._sessions import Session
 from purgatory_async.client._talk import Talk
 from purgatory_async.client.values import UNSET
+from purgatory_async.durations import Duration
 
 T = TypeVar("T")
 
@@ -18,13 +19,13 @@ class QueueCalls:
     _verbs: QueueVerbs
     _session: Session
 
-    def put(self, queue: str, item: object, *, delay: float | None = None) -> bool:
+    def put(self, queue: str, item: object, *, delay: Duration | None = None) -> bool:
         """Put an item, any JSON, into a queue.
 
         Args:
             queue: The queue.
             item: The item.
-            delay: Seconds until it can be taken; None for at once.
+            delay: Time until it can be taken; None for at once.
 
         Returns:
             Whether a taker has it already.
@@ -51,13 +52,15 @@ class QueueCalls:
         """
         return self._run(self._verbs.put_batch(queue, items))
 
-    def take(self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0) -> Lease | None:
+    def take(
+        self, queue: str, *, lease: Duration | None = None, timeout: Duration | None = 0.0
+    ) -> Lease | None:
         """Lease an item.
 
         Args:
             queue: The queue to take from.
-            lease: Seconds until an unacknowledged item goes back; None for as long as the queue says.
-            timeout: Seconds to wait for an item, overrun as in `follow`; None for no limit.
+            lease: Time until an unacknowledged item goes back; None for as long as the queue says.
+            timeout: The longest wait for an item, overrun as in `follow`; None for no limit.
 
         Returns:
             The lease; None if no item came in time.
@@ -68,7 +71,7 @@ class QueueCalls:
         return self._run(self._verbs.take(queue, lease, timeout))
 
     def take_batch(
-        self, queue: str, most: int, *, lease: float | None = None, timeout: float | None = 0.0
+        self, queue: str, most: int, *, lease: Duration | None = None, timeout: Duration | None = 0.0
     ) -> list[Lease]:
         """Lease up to ``most`` items, 1 to 100: what is there, at least one; otherwise as `take`.
 
@@ -81,8 +84,8 @@ class QueueCalls:
         """Acknowledge a leased item as done; raises as `submit`."""
         self._run(self._verbs.end_lease(lease_id(lease), "ack"))
 
-    def give_back(self, lease: Lease | str, *, delay: float | None = None) -> None:
-        """Return a leased item to its place, hidden there for ``delay`` seconds; raises as `submit`."""
+    def give_back(self, lease: Lease | str, *, delay: Duration | None = None) -> None:
+        """Return a leased item to its place, hidden there for ``delay``; raises as `submit`."""
         self._run(self._verbs.end_lease(lease_id(lease), "return", delay))
 
     def acknowledge_batch(self, leases: Iterable[Lease | str]) -> list[str]:
@@ -93,7 +96,7 @@ class QueueCalls:
         """Return 1 to 100 items, each for itself; return the ids of leases that had ended. Raises as `submit`."""
         return self._run(self._verbs.end_leases([lease_id(each) for each in leases], "return"))
 
-    def extend(self, lease: Lease | str, seconds: float | None = None) -> float:
+    def extend(self, lease: Lease | str, seconds: Duration | None = None) -> float:
         """Count a lease again from now on.
 
         Args:
@@ -136,7 +139,7 @@ class QueueCalls:
         self,
         name: str,
         *,
-        lease: float = UNSET,
+        lease: Duration = UNSET,
         max_attempts: int | None = UNSET,
         max_items: int | None = UNSET,
         max_bytes: int | None = UNSET,
@@ -145,7 +148,7 @@ class QueueCalls:
 
         Args:
             name: The queue.
-            lease: Seconds that a lease lasts if its taker does not say.
+            lease: How long a lease lasts if its taker does not say.
             max_attempts: How often an item is leased before it goes to ``NAME.dead`` instead of coming back.
             max_items: The most items, leased ones included.
             max_bytes: The most bytes of items and leases, each its JSON and 128.

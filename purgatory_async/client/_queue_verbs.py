@@ -7,6 +7,7 @@ from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
 from purgatory_async.client._verbs import Verbs, once, wait_for
 from purgatory_async.client.values import UNSET
+from purgatory_async.durations import Duration, in_body
 
 T = TypeVar("T")
 
@@ -21,34 +22,33 @@ def lease_id(lease: Lease | str) -> str:
 class QueueVerbs(Verbs):
     """All verbs under one policy."""
 
-    def put(self, queue: str, item: object, delay: float | None = None) -> Talk[bool]:
+    def put(self, queue: str, item: object, delay: Duration | None = None) -> Talk[bool]:
         """Put an item."""
         request = Request("POST", path("queues", queue, "items"), body=_given(item=item, delay=delay))
         return self._read(request, lambda document: bool(document["delivered"]))
 
     def put_batch(self, queue: str, items: Iterable[Mapping[str, Any]]) -> Talk[list[bool]]:
         """Put items in one step, once, for any number of retries."""
-        request = once(path("queues", queue, "items"), {"items": [dict(item) for item in items]})
+        request = once(path("queues", queue, "items"), {"items": [_given(**item) for item in items]})
         return self._read(request, lambda document: [bool(each["delivered"]) for each in document["items"]])
 
-    def take(self, queue: str, lease: float | None, timeout: float | None) -> Talk[Lease | None]:
+    def take(self, queue: str, lease: Duration | None, timeout: Duration | None) -> Talk[Lease | None]:
         """Poll a queue until it gives an item or the timeout expires."""
-        answer = yield from self._taken(queue, {} if lease is None else {"lease": lease}, timeout)
+        answer = yield from self._taken(queue, _given(lease=_or_unset(lease)), timeout)
         return None if answer.status == _NO_CONTENT else understood(answer, _lease)
 
     def take_batch(
-        self, queue: str, most: int, lease: float | None, timeout: float | None
+        self, queue: str, most: int, lease: Duration | None, timeout: Duration | None
     ) -> Talk[list[Lease]]:
         """Poll a queue until it gives items or the timeout expires."""
-        body = {"max": most} if lease is None else {"max": most, "lease": lease}
-        answer = yield from self._taken(queue, body, timeout)
+        answer = yield from self._taken(queue, _given(max=most, lease=_or_unset(lease)), timeout)
         if answer.status == _NO_CONTENT:
             return []
         return understood(answer, lambda document: [_lease(each) for each in document["leases"]])
 
-    def end_lease(self, lease: str, how: str, delay: float | None = None) -> Talk[None]:
+    def end_lease(self, lease: str, how: str, delay: Duration | None = None) -> Talk[None]:
         """Acknowledge a lease (``ack``) or give it back (``return``)."""
-        body = None if delay is None else {"delay": delay}
+        body = None if delay is None else _given(delay=delay)
         yield from exchange(Request("POST", path("leases", lease, how), body=body), self.policy)
 
     def end_leases(self, leases: Sequence[str], how: str) -> Talk[list[str]]:
@@ -60,13 +60,13 @@ class QueueVerbs(Verbs):
 
         return self._read(Request("POST", path("leases", how), body={"leases": leases}), missed)
 
-    def extend(self, lease: str, seconds: float | None) -> Talk[float]:
+    def extend(self, lease: str, seconds: Duration | None) -> Talk[float]:
         """Count a lease again from now on."""
         # Sent twice it lasts a little longer.
         request = Request(
             "POST",
             path("leases", lease, "extend"),
-            body=_given(lease=UNSET if seconds is None else seconds),
+            body=_given(lease=_or_unset(seconds)),
             twice_is_once=True,
         )
         return self._read(request, lambda document: float(document["expires_in"]))
@@ -114,7 +114,7 @@ class QueueVerbs(Verbs):
         )
         return self._read(request, lambda document: int(document["moved"]))
 
-    def _taken(self, queue: str, body: Mapping[str, Any], timeout: float | None) -> Talk[Response]:
+    def _taken(self, queue: str, body: Mapping[str, Any], timeout: Duration | None) -> Talk[Response]:
         def ask(held: float) -> Request:
             """Request items once."""
             # Sent twice it may take twice as many; those without a holder come back when their leases end.
@@ -131,12 +131,16 @@ class QueueVerbs(Verbs):
 
 
 def _given(**members: object) -> dict[str, Any]:
-    """Return the members of a body that are given; a delay of None is none."""
+    """Return the members of a body that are given; a delay of None is none, and a `timedelta` is seconds."""
     return {
-        name: value
+        name: in_body(value) if name in {"delay", "lease"} else value
         for name, value in members.items()
         if value is not UNSET and not (name == "delay" and value is None)
     }
+
+
+def _or_unset(value: Duration | None) -> Duration:
+    return UNSET if value is None else value
 
 
 def _lease(document: Mapping[str, Any]) -> Lease:

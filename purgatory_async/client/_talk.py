@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.clock import monotonic
+from purgatory_async.durations import Duration, as_seconds
 
 T = TypeVar("T")
 
@@ -29,9 +30,9 @@ LOST_BY_A_PROXY: Final = frozenset({502, 504})
 _DOTS: Final = {".": "%2E", "..": "%2E%2E"}  # else a normalised path loses them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Policy:
-    """How a client waits and retries; times in seconds.
+    """How a client waits and retries; its times are given as any `Duration`, and are seconds.
 
     Attributes:
         poll: The longest hold of one request; longer waits poll again. Stay below the limit of proxies.
@@ -43,13 +44,30 @@ class Policy:
         draw: Returns the next random fraction, from 0 to 1.
     """
 
-    poll: float = 25.0
-    slack: float = 10.0
-    patience: float = 30.0
-    first_delay: float = 0.1
-    max_delay: float = 5.0
-    clock: Callable[[], float] = monotonic
-    draw: Callable[[], float] = random.random
+    poll: float
+    slack: float
+    patience: float
+    first_delay: float
+    max_delay: float
+    clock: Callable[[], float]
+    draw: Callable[[], float]
+
+    def __init__(  # noqa: PLR0917 - in the order of the attributes
+        self,
+        poll: Duration = 25.0,
+        slack: Duration = 10.0,
+        patience: Duration = 30.0,
+        first_delay: Duration = 0.1,
+        max_delay: Duration = 5.0,
+        clock: Callable[[], float] = monotonic,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        times = {"poll": poll, "slack": slack, "patience": patience}
+        times |= {"first_delay": first_delay, "max_delay": max_delay}
+        for name, value in times.items():
+            object.__setattr__(self, name, as_seconds(name, value))
+        object.__setattr__(self, "clock", clock)
+        object.__setattr__(self, "draw", draw)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from purgatory_async.client._model import KeyState, Operation
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 from purgatory_async.client.values import UNSET, new_id
+from purgatory_async.durations import Duration, as_seconds, in_body
 
 _NOT_MODIFIED: Final = 304
 _PAGE: Final = (("limit", "1000"),)
@@ -26,14 +27,14 @@ class Verbs:
         keys: Iterable[str],
         *,
         need: object = "any",
-        timeout: float | None = None,
+        timeout: Duration | None = None,
         operation_id: str | None = None,
         data: object = UNSET,
     ) -> Talk[Operation]:
         """Submit an operation once, for any number of retries."""
         if isinstance(keys, str):
             raise TypeError(f"keys must be an iterable of keys, got {keys!r}; did you mean [{keys!r}]?")
-        body: dict[str, Any] = {"keys": list(keys), "need": need, "timeout": timeout}
+        body: dict[str, Any] = {"keys": list(keys), "need": need, "timeout": in_body(timeout)}
         if operation_id is not None:
             body["id"] = operation_id
         if data is not UNSET:
@@ -46,7 +47,7 @@ class Verbs:
         request = Request("GET", path("operations", operation_id), query=query, twice_is_once=True)
         return self._read(request, Operation.of)
 
-    def follow(self, operation_id: str, timeout: float | None) -> Talk[Operation]:
+    def follow(self, operation_id: str, timeout: Duration | None) -> Talk[Operation]:
         """Poll an operation until it ends or the timeout expires."""
 
         def ask(held: float) -> Request:
@@ -98,7 +99,7 @@ class Verbs:
         """Read a key's newest signal."""
         return self._read(Request("GET", path("keys", key), twice_is_once=True), _key_state)
 
-    def watch(self, key: str, index: int, timeout: float | None) -> Talk[KeyState | None]:
+    def watch(self, key: str, index: int, timeout: Duration | None) -> Talk[KeyState | None]:
         """Poll a key until it has a signal above an index or the timeout expires."""
 
         def ask(held: float) -> Request:
@@ -137,13 +138,14 @@ class Verbs:
         return understood((yield from exchange(request, self.policy)), read)
 
     def poll(
-        self, ask: Callable[[float], Request], empty: Callable[[Response], bool], timeout: float | None
+        self, ask: Callable[[float], Request], empty: Callable[[Response], bool], timeout: Duration | None
     ) -> Talk[Response]:
         """Send held requests until an answer is not empty or the timeout expires; return the last answer."""
-        if timeout is not None and not timeout >= 0:
+        seconds = inf if timeout is None else as_seconds("timeout", timeout)
+        if not seconds >= 0:
             raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
         policy = self.policy
-        give_up_at = inf if timeout is None else policy.clock() + timeout
+        give_up_at = policy.clock() + seconds
         longest = policy.poll
 
         def again(lasted: float) -> Request:

@@ -16,7 +16,7 @@ from purgatory_async import Timer, TimerHandle
 from purgatory_async.durable.fold.entries import Entry, Tick
 from purgatory_async.durable.fold.fold import Applied, Fold
 from purgatory_async.durable.fold.log_clock import NEVER
-from purgatory_async.durable.fold.shared import SECOND, Limits
+from purgatory_async.durable.fold.shared import SECOND, Limits, Work
 from purgatory_async.durable.later import Later
 from purgatory_async.durable.state import Answer, Guard, Heard
 from purgatory_async.durable.steps import Steps
@@ -102,8 +102,10 @@ class AtOnce:
         if self._steps.busy:
             return False
         now_us = self._zero_us + self._timer.time_ns() // 1000
-        if now_us - self.fold.at_us >= _MS and not self._closed:
-            self._apply(Tick())
+        # Less than a millisecond makes nothing due.
+        if now_us - self.fold.at_us < _MS or self.fold.passed(now_us) or self._closed:
+            return True
+        self._apply(Tick())
         return not self._steps.busy
 
     async def caught_up(self) -> None:
@@ -146,41 +148,34 @@ class AtOnce:
 
     def _apply(self, entry: Entry) -> "Answer | asyncio.Future[Answer]":
         """Apply an entry while no step is under way; return its answer, or a future if its step is long."""
-        step = self._step(entry)
-        given: Answer | None = None
-        for applied in step:
-            if applied is None:
-                later: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-                self._steps.add(self._go_on(step, later))
-                return later.result() if later.done() else later
-            given = self._ended(applied)
-        assert given is not None, f"the step of {entry!r} must end with its result"
-        return given
+        given = self._begin(entry)
+        if isinstance(given, tuple):
+            return self._ended(given)
+        try:
+            next(given)
+        except StopIteration as end:
+            return self._ended(end.value)
+        later: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._steps.add(self._go_on(given, later))
+        return later.result() if later.done() else later
 
-    def _step(self, entry: Entry) -> Iterator[Applied | None]:
+    def _begin(self, entry: Entry) -> Applied | Work[Applied]:
         now_us = self._zero_us + self._timer.time_ns() // 1000
-        return self.fold.step(self.fold.position + 1, now_us, entry)
+        return self.fold.begin(self.fold.position + 1, now_us, entry)
 
-    def _go_on(self, step: Iterator[Applied | None], later: "asyncio.Future[Answer]") -> Iterator[None]:
+    def _go_on(self, rest: Work[Applied], later: "asyncio.Future[Answer]") -> Iterator[None]:
         """Finish a step, and the steps of entries that were posted meanwhile."""
         try:
-            for applied in step:
-                if applied is None:
-                    yield
-                else:
-                    answer = self._ended(applied)
-                    if not later.done():  # its caller may have left
-                        later.set_result(answer)
+            answer = self._ended((yield from rest))
+            if not later.done():  # its caller may have left
+                later.set_result(answer)
         except Exception as error:
             if not later.done():
                 later.set_exception(error)
             raise
         while self._posted and not self._closed:
-            for applied in self._step(self._posted.popleft()):
-                if applied is None:
-                    yield
-                else:
-                    self._ended(applied)
+            given = self._begin(self._posted.popleft())
+            self._ended(given if isinstance(given, tuple) else (yield from given))
 
     def _ended(self, applied: Applied) -> Answer:
         answer = self._heard(*applied)

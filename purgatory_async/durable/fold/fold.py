@@ -45,7 +45,7 @@ from purgatory_async.durable.fold.results import (
     Refused,
     Result,
 )
-from purgatory_async.durable.fold.shared import Effect, Shared, Work, whole_ms
+from purgatory_async.durable.fold.shared import Effect, Shared, Work, done, whole_ms
 from purgatory_async.durable.fold.signal_rules import SignalRules
 from purgatory_async.durable.fold.terms import Terms
 from purgatory_async.durable.fold.writers import Writers
@@ -169,14 +169,16 @@ class Fold:
             FoldError: The entry is not the next; nothing has changed.
             LevelError: It sets a level above `LEVEL`; nothing has changed.
         """
-        applied: Applied | None = None
-        for each in self.step(position, at_us, entry):
-            applied = each
-        assert applied is not None, f"the step at {position} must end with its result"
-        return applied
+        given = self.begin(position, at_us, entry)
+        return given if isinstance(given, tuple) else done(given)
 
     def step(self, position: int, at_us: int, entry: kinds.Entry) -> Iterator[Applied | None]:
-        """Do as `apply`, with breaks: yields None for each, and what `apply` returns in the end.
+        """Do as `apply`, with breaks: yields None for each, and what `apply` returns in the end; see `begin`."""
+        given = self.begin(position, at_us, entry)
+        yield given if isinstance(given, tuple) else (yield from given)
+
+    def begin(self, position: int, at_us: int, entry: kinds.Entry) -> Applied | Work[Applied]:
+        """Do as `apply` if that needs no break, as most steps; else return the rest of the step, which has breaks.
 
         Where a break is taken, and how long it lasts, makes no difference to what comes of the step. Until its end the
         fold must be neither read nor changed, but may be closed.
@@ -189,34 +191,27 @@ class Fold:
         effects: list[Effect] = []
         shared.effects = effects
         shared.before_us = clock.now_us
-        # Most steps have no use for a break: to begin another generator would take a twentieth of one.
-        if not clock.moved_to(at_us):
-            yield from clock.passes(at_us)
-        if at_us >= self._forget_from_us:
-            yield from self._forget(at_us)
-        writer = entry.writer
-        verdict = NEW
-        if writer is not None:
-            introduces = type(entry) is kinds.Alive
-            verdict = self.writers.judge(
-                writer, entry.number, introduces=introduces, position=position, at_us=clock.now_us
-            )
-        result = self._rules[type(entry)](entry) if verdict is NEW else self._drop(verdict)
-        if not isinstance(result, Result):
-            result = yield from result
-        if writer is not None and writer in self.queues.takers.by_writer:
-            self.writers.listen(writer)
-        if (
-            clock.next_ns <= clock.now_ns
-            or at_us >= self._forget_from_us
-            or shared.kept.used > shared.limits.max_kept
-        ):
-            yield from self._settle(at_us)
+        if not clock.moved_to(at_us) or at_us >= self._forget_from_us:
+            return self._late(entry)
+        result = self._rules[type(entry)](entry) if entry.writer is None else self._appended(entry)
+        if not isinstance(result, Result) or len(effects) > DIGESTED or self._unsettled:
+            return self._rest(result)
         if self._digests:
-            rest = effects if len(effects) <= DIGESTED else (yield from self._digest_most(effects))
-            step = msgspec.msgpack.encode((position, result, [each.fact for each in rest]))
-            self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
-        yield result, effects
+            self._digest(result, effects)
+        return result, effects
+
+    def passed(self, at_us: int) -> bool:
+        """Let time pass without an entry, if nothing is due or forgotten by then; return whether it has. O(1).
+
+        For a state without a log: replicas must agree on the time at which each entry is applied, not on what is read.
+
+        Args:
+            at_us: Log time, in microseconds since 1970; not before the present.
+        """
+        if at_us >= self._forget_from_us or not self._clock.moved_to(at_us):
+            return False
+        self.at_us = at_us
+        return True
 
     @property
     def step_ns(self) -> int:
@@ -255,12 +250,72 @@ class Fold:
                 f"level must be at most {LEVEL} at position {position}, got {entry.level}; upgrade"
             )
 
-    def _settle(self, at_us: int) -> Iterator[None]:
+    # What a step does before and after its rule.
+
+    def _late(self, entry: kinds.Entry) -> Work[Applied]:
+        """Do a step with something due before its entry."""
+        yield from self._clock.passes(self.at_us)
+        if self.at_us >= self._forget_from_us:
+            yield from self._forget()
+        result = self._rules[type(entry)](entry) if entry.writer is None else self._appended(entry)
+        return (yield from self._rest(result))
+
+    def _appended(self, entry: kinds.Entry) -> Result | Work[Result]:
+        """Apply an entry of a writer, unless it is a repetition."""
+        writer, introduces = entry.writer or "", type(entry) is kinds.Alive
+        verdict = self.writers.judge(
+            *(writer, entry.number),
+            introduces=introduces,
+            position=self.position,
+            at_us=self._clock.now_us,
+        )
+        result = self._rules[type(entry)](entry) if verdict is NEW else self._drop(verdict)
+        if not isinstance(result, Result):
+            return self._listened(writer, result)
+        self._listen(writer)
+        return result
+
+    def _listened(self, writer: str, work: Work[Result]) -> Work[Result]:
+        result = yield from work
+        self._listen(writer)
+        return result
+
+    def _listen(self, writer: str) -> None:
+        if writer in self.queues.takers.by_writer:
+            self.writers.listen(writer)
+
+    @property
+    def _unsettled(self) -> bool:
+        """Whether the entry has made something due, or too much to keep."""
+        clock, shared = self._clock, self.shared
+        return (
+            clock.next_ns <= clock.now_ns
+            or self.at_us >= self._forget_from_us
+            or shared.kept.used > shared.limits.max_kept
+        )
+
+    def _rest(self, result: Result | Work[Result]) -> Work[Applied]:
+        """Do the rest of a step."""
+        if not isinstance(result, Result):
+            result = yield from result
+        effects = self.shared.effects
+        if self._unsettled:
+            yield from self._settle()
+        if self._digests:
+            rest = effects if len(effects) <= DIGESTED else (yield from self._digest_most(effects))
+            self._digest(result, rest)
+        return result, effects
+
+    def _digest(self, result: Result, effects: list[Effect]) -> None:
+        step = msgspec.msgpack.encode((self.position, result, [each.fact for each in effects]))
+        self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
+
+    def _settle(self) -> Iterator[None]:
         """Let happen what the entry has made due, and drop what it has made too much to keep."""
         self.shared.before_us = self._clock.now_us
-        yield from self._clock.passes(at_us)
-        if at_us >= self._forget_from_us:
-            yield from self._forget(at_us)
+        yield from self._clock.passes(self.at_us)
+        if self.at_us >= self._forget_from_us:
+            yield from self._forget()
         # The oldest history first, until what is kept is within its limit.
         kept, most = self.shared.kept, self.shared.limits.max_kept
         while kept.used > most and self._drop_history(kept.used - most, most // SHARE):
@@ -283,9 +338,9 @@ class Fold:
             or replays.make_room()
         )
 
-    def _forget(self, at_us: int) -> Iterator[None]:
+    def _forget(self) -> Iterator[None]:
         """Forget what was kept long enough."""
-        whole_us = at_us - at_us % 1000
+        whole_us = self.at_us - self.at_us % 1000
         # Whatever is added from now on is kept for at least one of these times.
         limits = self.shared.limits
         next_us = whole_us + min(limits.retention_us, limits.keep_for_us, FORGOTTEN_AFTER_US)

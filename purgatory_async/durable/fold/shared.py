@@ -160,6 +160,16 @@ class Shared:
         return min(left_us / SECOND, MAX_TIMEOUT)
 
 
+def done(work: Work[T]) -> T:
+    """Do work without breaks, and return its result."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
 def whole_ms(time_us: int) -> int:
     """Round a time in microseconds up to whole milliseconds, as all that is due is."""
     return -(-time_us // 1000) * 1000

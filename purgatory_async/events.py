@@ -4,9 +4,9 @@ Each operation is submitted once and ends once, also one that completes at once:
 plus pending operations. Signals without a waiter are events too: a journal can then replay longer timeouts.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from purgatory_async.core.operation import DelayedOperation, Outcome
 from purgatory_async.errors import check_callback, check_result
@@ -76,6 +76,7 @@ class OperationEnded:
 
 
 Event = OperationSubmitted | KeySignalled | OperationEnded
+KINDS: Final = (OperationSubmitted, KeySignalled, OperationEnded)
 
 
 class Observer(Protocol):
@@ -83,6 +84,26 @@ class Observer(Protocol):
 
     def notify(self, event: Event) -> None:
         """Handle an event; called synchronously, so be quick. Exceptions go to the loop's exception handler."""
+
+
+Handlers = Mapping[type[Any], Callable[[Any], None]]
+"""What an observer does with events, by their class."""
+
+
+class Handling:
+    """An observer of some kinds of events only, each with its own handler. `Observers` calls it for no other kind."""
+
+    __slots__ = ()
+
+    def handlers(self) -> Handlers:
+        """Return the handlers, by class of event."""
+        raise NotImplementedError(f"{type(self).__name__} must have handlers")
+
+    def notify(self, event: Event) -> None:
+        """Handle an event, if it is of one of the kinds."""
+        handler = self.handlers().get(type(event))
+        if handler is not None:
+            handler(event)
 
 
 class Observers:
@@ -98,12 +119,17 @@ class Observers:
     door
     """
 
-    __slots__ = ("__weakref__", "_observers")
+    __slots__ = ("__weakref__", "_handlers", "_observers")
 
     def __init__(self, *observers: Observer) -> None:
         for observer in observers:
             check_callback("notify", observer.notify)
         self._observers = observers
+        each: list[Handlers] = [
+            observer.handlers() if isinstance(observer, Handling) else dict.fromkeys(KINDS, observer.notify)
+            for observer in observers
+        ]
+        self._handlers = {kind: [handlers[kind] for handlers in each if kind in handlers] for kind in KINDS}
 
     def __repr__(self) -> str:
         return f"Observers{self._observers!r}"
@@ -111,16 +137,20 @@ class Observers:
     def notify(self, event: Event) -> None:
         """Notify every observer, then raise the first exception of any."""
         failure: Exception | None = None
-        for observer in self._observers:
+        for handler in self._handlers[type(event)]:
             try:
-                returned: object = observer.notify(event)  # type: ignore[func-returns-value]  # it should
+                returned: object = handler(event)  # it should be None
                 # To call it for each would cost more than most observers do.
                 if returned is not None:
-                    check_result("notify", observer, returned)
+                    check_result("notify", _observer_of(handler), returned)
             except Exception as exception:  # noqa: BLE001 - raised below, after all are notified
                 if failure is None:
                     failure = exception
                 else:
-                    failure.add_note(f"{observer!r} raised too: {exception!r}")
+                    failure.add_note(f"{_observer_of(handler)!r} raised too: {exception!r}")
         if failure is not None:
             raise failure
+
+
+def _observer_of(handler: Callable[[Any], None]) -> object:
+    return getattr(handler, "__self__", handler)

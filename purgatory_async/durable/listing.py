@@ -11,7 +11,7 @@ from typing import Final
 
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.operations import Operation
-from purgatory_async.events import Event, OperationEnded, OperationSubmitted
+from purgatory_async.events import Handlers, Handling, OperationEnded, OperationSubmitted
 
 BLOCK: Final = 512
 BUSY: Final = 1000  # watchers of a key, from which on a listing keeps their order
@@ -57,7 +57,7 @@ def _last(block: _Block) -> int:
     return block[-1].position
 
 
-class Listing:
+class Listing(Handling):
     """Lists a fold's pending operations; observes them from then on."""
 
     def __init__(self, fold: Fold) -> None:
@@ -89,12 +89,17 @@ class Listing:
                 self._order_of[key] = order
         return order.after(position)
 
-    def notify(self, event: Event) -> None:
+    def handlers(self) -> Handlers:
         """Add an operation that is pending now, and remove one that has ended. O(keys), and O(log n) for an end."""
-        if isinstance(event, OperationSubmitted) and isinstance(event.operation, Operation):
+        return {OperationSubmitted: self._submitted, OperationEnded: self._ended}
+
+    def _submitted(self, event: OperationSubmitted) -> None:
+        if isinstance(event.operation, Operation):
             for order in self._orders_of(event.operation):
                 order.append(event.operation)
-        elif isinstance(event, OperationEnded) and isinstance(event.operation, Operation):
+
+    def _ended(self, event: OperationEnded) -> None:
+        if isinstance(event.operation, Operation):
             for order in self._orders_of(event.operation):
                 order.remove(event.operation)
 

@@ -129,9 +129,10 @@ class Purgatory(Waiting, LoopOwner):
         Raises:
             TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
         """
-        limit = check_limit("limit", limit)
         watchers = self._arrived() if key is None else self._watchers_of(key)
-        return iter(cast("list[DelayedOperation[Any]]", list(islice(watchers, limit))))
+        if limit is not None:
+            watchers = islice(watchers, check_limit("limit", limit))
+        return iter(cast("list[DelayedOperation[Any]]", list(watchers)))
 
     # The end.
 

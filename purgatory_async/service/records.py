@@ -7,7 +7,7 @@ from purgatory_async import Purgatory, Timer
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import Later
 from purgatory_async.durable.state import State
-from purgatory_async.events import Event
+from purgatory_async.events import KINDS, Event, Handlers, Handling
 from purgatory_async.journal import REASONS, Journal, JournalError, Sync, Usage, WhenFull
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.contract import problems
@@ -19,7 +19,7 @@ UNRECORDED: Final = ("X-Purgatory-Recorded", "false")
 Headers = tuple[tuple[str, str], ...]
 
 
-class Records:
+class Records(Handling):
     """Observes the purgatory and writes the journal; does nothing without the setting ``journal``.
 
     Args:
@@ -55,10 +55,9 @@ class Records:
         newest = self._state.fold.signals.newest
         return 1 if newest is None else newest.amount
 
-    def notify(self, event: Event) -> None:
-        """Record an event. O(1)."""
-        if self._journal is not None:
-            self._journal.notify(event)
+    def handlers(self) -> Handlers:
+        """Record all events, if there is a journal. O(1)."""
+        return {} if self._journal is None else dict.fromkeys(KINDS, self._journal.notify)
 
     def show(self, purgatory: Purgatory, metrics: Metrics) -> None:
         """Record the purgatory's gauges too, and add the journal's metrics."""

@@ -1,8 +1,8 @@
 """The feed: numbered events of operations, of which the latest are kept for readers.
 
-Most events are never read. So the feed keeps an event as a small tuple, which holds no operation, and turns it into
-text for its first reader; the others get the same text. The feed calls no reader: readers wait for the next number on
-a watermark, which costs nothing while none waits.
+Most events are never read. So the feed keeps a signal's event as it is, and of an operation's a small tuple, which does
+not hold the operation; it turns them into text for their first reader, and the others get the same text. The feed calls
+no reader: readers wait for the next number on a watermark, which is only moved while one waits.
 
 An event's id is ``HISTORY-POSITION.NUMBER``: see `history_at`; the position of the step that caused it; and its number
 within the step.
@@ -11,9 +11,10 @@ within the step.
 import datetime as dt
 import re
 from bisect import bisect_right
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
+from msgspec import Struct
 
 from purgatory_async import Timer
 from purgatory_async.durable.documents import State
@@ -22,7 +23,7 @@ from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.history import PATTERN as HISTORY
 from purgatory_async.durable.history import continues, history_at
 from purgatory_async.durable.state import State as Source
-from purgatory_async.events import Event, KeySignalled, OperationEnded
+from purgatory_async.events import Handlers, Handling, KeySignalled, OperationEnded, OperationSubmitted
 from purgatory_async.patterns import Watermark
 from purgatory_async.service.contract.messages import GapEvent, OperationEvent, SignalEvent
 
@@ -34,13 +35,22 @@ NS_PER_SECOND: Final = 1_000_000_000
 _UNKNOWN: Final = -1  # the number of an event of another history, or of one that is gone
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
-# The id, the keys, the state (None: a signal), when, and nanoseconds elapsed or how many a signal completed.
-_Note = tuple[str | None, tuple[str, ...], State | None, int, int]
+# Of an operation: the id, the state, when, and nanoseconds elapsed.
+_Note = tuple[str | None, State, int, int]
 # A position, and a number from 1 within its step.
 _Place = tuple[int, int]
 
 
-class Feed:
+class _Kept(Struct, gc=False):
+    """An event: its place, its keys and their bytes, and what its text is made from, or the text."""
+
+    place: _Place
+    keys: tuple[str, ...]
+    size: int
+    content: KeySignalled | _Note | bytes
+
+
+class Feed(Handling):
     """The last 10 000 events, fewer beyond a budget of bytes; observes the purgatory of the operations.
 
     Args:
@@ -53,49 +63,48 @@ class Feed:
         self._source: Final = state
         self._zero_us: Final = state.fold.zero_us
         self._position = self._number = 0  # of the newest event
-        self._newest: Final = Watermark(timer=timer)
+        self.newest = 0
+        """The number of the newest event, which counts all events so far."""
+        self.size = 0
+        """The bytes that the kept events count: their keys, and 128 for each."""
+        self._reached: Final = Watermark(timer=timer)
+        self._waiting = 0  # readers
         self._oldest = 1
         self._gone: _Place = (0, 0)  # of the event before the oldest
-        # Event n is at n modulo the size.
-        self._ring: list[_Note | bytes | None] = [None] * KEPT
-        self._keys: list[tuple[str, ...]] = [()] * KEPT
-        self._places: list[_Place] = [(0, 0)] * KEPT
-        self._sizes = [0] * KEPT
-        self._size = 0  # of their keys, and 128 bytes for each
+        self._ring: list[_Kept | None] = [None] * KEPT  # event n is at n modulo the size
         self._read: tuple[int, int, tuple[bytes, int]] = (-1, -1, (b"", 0))  # after, newest, the text
 
     def __repr__(self) -> str:
-        return f"<Feed newest={self.newest} oldest={self._oldest} waiting={self._newest.waiting}>"
+        return f"<Feed newest={self.newest} oldest={self._oldest} waiting={self._waiting}>"
 
-    @property
-    def size(self) -> int:
-        """The bytes that the kept events count. O(1)."""
-        return self._size
+    def handlers(self) -> Handlers:
+        """Keep events. O(keys of the operation), and readers that wait."""
+        return {
+            OperationSubmitted: self._submitted,
+            KeySignalled: self._signalled,
+            OperationEnded: self._ended,
+        }
 
-    @property
-    def newest(self) -> int:
-        """The number of the newest event, which counts all events so far. O(1)."""
-        return self._newest.value
+    # Nothing but the service's own operations, on keys that are text, is ever watched there.
 
-    def notify(self, event: Event) -> None:
-        """Keep an event. O(keys of the operation), and readers that wait."""
-        # Nothing but the service's own operations, on keys that are text, is ever watched there.
-        if isinstance(event, KeySignalled):
-            keys: Any = (event.key,)
-            note: _Note = (None, keys, None, event.at_ns, event.completed)
-        else:
-            keys = event.keys
-            operation = event.operation
-            known_as = operation.id if isinstance(operation, Operation) else None
-            if isinstance(event, OperationEnded):
-                state: Any = event.outcome  # its word
-                note = (known_as, keys, state, event.at_ns, event.at_ns - event.submitted_ns)
-            else:
-                note = (known_as, keys, "pending", event.at_ns, 0)
-        size = PIECE_BYTES
-        for key in keys:
-            size += len(key)
-        self._keep(note, size)
+    def _signalled(self, event: KeySignalled) -> None:
+        key: Any = event.key
+        self._keep((key,), PIECE_BYTES + len(key), event)
+
+    def _submitted(self, event: OperationSubmitted) -> None:
+        self._keep_operation(event, "pending", 0)
+
+    def _ended(self, event: OperationEnded) -> None:
+        state: Any = event.outcome  # its word
+        self._keep_operation(event, state, event.at_ns - event.submitted_ns)
+
+    def _keep_operation(
+        self, event: OperationSubmitted | OperationEnded, state: State, elapsed_ns: int
+    ) -> None:
+        operation, keys = event.operation, cast("tuple[str, ...]", event.keys)
+        known_as = operation.id if isinstance(operation, Operation) else None
+        note = (known_as, state, event.at_ns, elapsed_ns)
+        self._keep(keys, PIECE_BYTES + sum(map(len, keys)), note)
 
     async def reach(self, number: int, timeout: float) -> None:
         """Wait until there is an event of that number, or a later one.
@@ -104,7 +113,12 @@ class Feed:
             OperationExpired: There was none within ``timeout`` seconds.
             PurgatoryClosed: The feed is closed.
         """
-        await self._newest.reach(number, timeout)
+        self._reached.advance(self.newest)
+        self._waiting += 1
+        try:
+            await self._reached.reach(number, timeout)
+        finally:
+            self._waiting -= 1
 
     def number_of(self, event_id: str) -> int:
         """Return how many events there were up to an id, to read on from; -1 if that is not known any more. O(log n).
@@ -122,7 +136,7 @@ class Feed:
         if not known or not continues(self._source, history, wanted[0]):
             return _UNKNOWN
         kept = range(self._oldest, self.newest + 1)
-        return self._oldest - 1 + bisect_right(kept, wanted, key=lambda event: self._places[event % KEPT])
+        return self._oldest - 1 + bisect_right(kept, wanted, key=self._place_of)
 
     def read(self, after: int, prefixes: tuple[str, ...] = ()) -> tuple[bytes, int]:
         """Read on, as server-sent events.
@@ -146,7 +160,7 @@ class Feed:
     def restart(self) -> None:
         """Drop all events, because the state was loaded again; readers get a ``gap``, unless there was none."""
         if self.newest:
-            self._newest.advance(self.newest + 1)
+            self._count()
             while self._oldest <= self.newest:
                 self._drop_oldest()
         self._gone = (self._source.fold.position, 0)
@@ -155,34 +169,45 @@ class Feed:
     def close(self) -> None:
         """End the waits for the next event; events are still kept and can be read. Idempotent."""
         self.closed = True
-        self._newest.close()
+        self._reached.close()
 
-    def _keep(self, note: _Note, size: int) -> None:
-        position = self._source.fold.position
-        self._number = self._number + 1 if position == self._position else 1
+    def _keep(self, keys: tuple[str, ...], size: int, content: KeySignalled | _Note) -> None:
+        fold = self._source.fold
+        position = fold.position
+        self._number = number = self._number + 1 if position == self._position else 1
         self._position = position
-        number = self._newest.value + 1
-        if number - self._oldest >= KEPT:
+        place = (self.newest + 1) % KEPT
+        if self._ring[place] is not None:
             self._drop_oldest()
-        place = number % KEPT
-        self._places[place] = (position, self._number)
-        self._size += size
-        self._sizes[place] = size
-        self._ring[place] = note
-        self._keys[place] = note[1]
+        self._ring[place] = _Kept((position, number), keys, size, content)
+        self.size += size
+        self._count()
         # The feed is this process's own, so it takes what the state has left of the budget.
-        room = self._source.fold.shared.bytes_left
-        while self._size > MAX_KEPT or (self._size > room and self._oldest < number):
+        room = fold.shared.bytes_left
+        while self.size > MAX_KEPT or (self.size > room and self._oldest < self.newest):
             self._drop_oldest()
-        self._newest.advance(number)
+
+    def _count(self) -> None:
+        self.newest += 1
+        if self._waiting:
+            self._reached.advance(self.newest)
 
     def _drop_oldest(self) -> None:
         place = self._oldest % KEPT
-        self._gone = self._places[place]
-        self._size -= self._sizes[place]
-        self._ring[place] = None
-        self._keys[place] = ()
+        kept = self._ring[place]
+        if kept is not None:  # as the number that a restart took
+            self._gone = kept.place
+            self.size -= kept.size
+            self._ring[place] = None
         self._oldest += 1
+
+    def _kept(self, number: int) -> _Kept:
+        kept = self._ring[number % KEPT]
+        assert kept is not None, f"event {number} is gone, the oldest is {self._oldest}"
+        return kept
+
+    def _place_of(self, number: int) -> _Place:
+        return self._kept(number).place
 
     def _text(self, after: int, newest: int, prefixes: tuple[str, ...] = ()) -> tuple[bytes, int]:
         pieces: list[bytes] = []
@@ -192,40 +217,37 @@ class Feed:
             # How many of them had the prefixes is no longer known, nor which comes next.
             missed = None if after == _UNKNOWN or prefixes else last - after
             following = self._oldest <= newest and not prefixes
-            gap = GapEvent(self._id(self._places[self._oldest % KEPT]) if following else None, missed)
+            gap = GapEvent(self._id(self._place_of(self._oldest)) if following else None, missed)
             pieces.append(self._sse(self._gone, b"gap", gap))
         size = 0
         while last < newest and size < CHUNK:
             last += 1
-            if prefixes and not all(key.startswith(prefixes) for key in self._keys[last % KEPT]):
+            kept = self._kept(last)
+            if prefixes and not all(key.startswith(prefixes) for key in kept.keys):
                 continue
-            piece = self._encoded(last)
-            pieces.append(piece)
-            size += len(piece)
+            if not isinstance(kept.content, bytes):
+                kept.content = self._encoded(kept.place, kept.keys, kept.content)
+            pieces.append(kept.content)
+            size += len(kept.content)
         return b"".join(pieces), last
 
-    def _encoded(self, number: int) -> bytes:
-        place = number % KEPT
-        kept = self._ring[place]
-        if not isinstance(kept, bytes):
-            assert kept is not None, f"event {number} is gone, the oldest is {self._oldest}"
-            kept = self._ring[place] = self._encode(self._places[place], kept)
-        return kept
-
-    def _encode(self, place: _Place, note: _Note) -> bytes:
-        known_as, keys, state, at_ns, further = note
-        at_us = self._zero_us + at_ns // 1000
-        at = _EPOCH + dt.timedelta(milliseconds=at_us // 1000)
-        if state is None:
-            return self._sse(place, b"signalled", SignalEvent(None, keys, None, at, further))
+    def _encoded(self, place: _Place, keys: tuple[str, ...], content: KeySignalled | _Note) -> bytes:
+        if isinstance(content, KeySignalled):
+            at = self._moment(content.at_ns)
+            return self._sse(place, b"signalled", SignalEvent(None, keys, None, at, content.completed))
+        known_as, state, at_ns, elapsed_ns = content
         name = b"submitted" if state == "pending" else b"ended"
-        elapsed = round(further / NS_PER_SECOND, 6)
-        return self._sse(place, name, OperationEvent(known_as, keys, state, at, elapsed))
+        elapsed = round(elapsed_ns / NS_PER_SECOND, 6)
+        return self._sse(place, name, OperationEvent(known_as, keys, state, self._moment(at_ns), elapsed))
+
+    def _moment(self, at_ns: int) -> dt.datetime:
+        at_us = self._zero_us + at_ns // 1000
+        return _EPOCH + dt.timedelta(milliseconds=at_us // 1000)
 
     def _id(self, place: _Place) -> str:
         return f"{history_at(self._source, place[0])}-{place[0]}.{place[1]}"
 
-    def _sse(self, place: _Place, name: bytes, data: msgspec.Struct) -> bytes:
+    def _sse(self, place: _Place, name: bytes, data: Struct) -> bytes:
         # JSON has no line break outside its strings, and escapes those inside.
         return b"id: %b\nevent: %b\ndata: %b\n\n" % (
             self._id(place).encode(),

@@ -16,7 +16,7 @@ from typing import Any, Final, cast, final
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.durable.fold.operations import Operation
-from purgatory_async.events import Event, KeySignalled, OperationEnded
+from purgatory_async.events import Handlers, Handling, KeySignalled, OperationEnded
 from purgatory_async.service.contract import problems
 from purgatory_async.service.held.given import HELD, Given
 from purgatory_async.service.held.pacing import SLICE, Pace
@@ -78,7 +78,7 @@ class HeldRequest(DelayedOperation[None]):
         self.force_complete(None)
 
 
-class HeldRequests:
+class HeldRequests(Handling):
     """Held requests of one sort; those for operations and keys observe the operations.
 
     Args:
@@ -252,14 +252,16 @@ class HeldRequests:
         assert request.then is not None, "the task that awaits one goes on by itself"
         return request.then(happened)
 
-    def notify(self, event: Event) -> None:
+    def handlers(self) -> Handlers:
         """Complete the requests held for an ended operation or a signalled key."""
-        if not self._purgatory.pending:
-            return  # what ends most often has none
-        if isinstance(event, OperationEnded):
+        return {OperationEnded: self._operation_ended, KeySignalled: self._key_signalled}
+
+    def _operation_ended(self, event: OperationEnded) -> None:
+        if self._purgatory.pending:  # what ends most often has none
             self.happened(end_of(event.operation))
-        elif isinstance(event, KeySignalled):
-            self.happened(event.key)
+
+    def _key_signalled(self, event: KeySignalled) -> None:
+        self.happened(event.key)
 
     def happened(self, watched: Hashable) -> bool:
         """Complete the requests held for something, the oldest first; return whether there are any. O(requests)."""

@@ -21,7 +21,14 @@ from purgatory_async.durable.fold.operations import Shown
 from purgatory_async.durable.fold.signalled import SignalledOperation
 from purgatory_async.durable.fold.signals import Ledger, Newest
 from purgatory_async.errors import Interruption
-from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
+from purgatory_async.events import (
+    Event,
+    KeySignalled,
+    Observer,
+    Observers,
+    OperationEnded,
+    OperationSubmitted,
+)
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import fitting
 from purgatory_async.service.contract.messages import WaitView
@@ -163,8 +170,8 @@ class Waits:
         self._observed: Final = observed
         self._timer: Final = timer
         self._fold: Fold | None = None
-        self._observer: Observer | None = None
-        self._answering: Observer | None = None
+        self._observer: Observer = Observers()
+        self._answering: Observer = self._observer
         self._made: _Source | None = None  # observes the newest fold
         self.source: _Source | None = None
         """Observes the fold that is followed, if `observer` made it."""
@@ -228,9 +235,6 @@ class Waits:
 
     def notify(self, event: Event) -> None:
         """Complete the waits on a signalled key, then pass the event on."""
-        fold, observer = self._fold, self._observer
-        if fold is None or observer is None:
-            return
         if isinstance(event, KeySignalled):
             if self.conditions.pending and self.conditions.check_and_complete(event.key):
                 completed = self._end_fulfilled(cast("str", event.key))
@@ -241,8 +245,9 @@ class Waits:
                 self._shed()
         elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
             # It ended at its deadline, in log time; but lateness is when that was noticed.
-            _correct(event, "at_ns", fold.step_ns)
-        observer.notify(event)
+            assert self._fold is not None, "only a fold that is followed has operations"
+            _correct(event, "at_ns", self._fold.step_ns)
+        self._observer.notify(event)
 
     def _shed(self) -> None:
         """Fail the oldest waits that have heard something, until what is left has room. O(conditions and waits)."""
@@ -277,7 +282,7 @@ class Waits:
                     self._on_undelivered()
                 _correct(event, "outcome", Outcome.COMPLETED)
             self._leave(wait)
-        cast("Observer", self._answering).notify(event)
+        self._answering.notify(event)
 
     def _leave(self, wait: Wait) -> None:
         condition, owner = wait.condition, wait.owner

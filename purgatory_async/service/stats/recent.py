@@ -13,7 +13,7 @@ from math import ceil
 from typing import Final
 
 from purgatory_async import Outcome, Timer
-from purgatory_async.events import Event, KeySignalled, OperationSubmitted
+from purgatory_async.events import Handlers, Handling, KeySignalled, OperationEnded, OperationSubmitted
 from purgatory_async.service.stats.messages import Delay, Delays, History, Rates
 
 WINDOW: Final = 60
@@ -94,7 +94,7 @@ def _quantile(below: list[int], share: float, longest: float) -> float:
     return round(min(middle, longest), 9)
 
 
-class Recent:
+class Recent(Handling):
     """Observes a purgatory: counts its events by the second, and their delays.
 
     Args:
@@ -122,24 +122,34 @@ class Recent:
         """Seconds since the start."""
         return (self._timer.time_ns() - self._began_ns) / _SECOND_NS
 
-    def notify(self, event: Event) -> None:
-        """Count an event. O(1)."""
-        at_ns = event.at_ns
+    def handlers(self) -> Handlers:
+        """Count events. O(1)."""
+        return {
+            OperationSubmitted: self._submitted,
+            KeySignalled: self._signalled,
+            OperationEnded: self._ended,
+        }
+
+    def _submitted(self, event: OperationSubmitted) -> None:
+        self._row_at(event.at_ns)[0] += 1
+
+    def _signalled(self, event: KeySignalled) -> None:
+        self._row_at(event.at_ns)[1] += 1
+
+    def _ended(self, event: OperationEnded) -> None:
+        at_ns, outcome = event.at_ns, event.outcome
+        self._row_at(at_ns)[_COLUMN_OF[outcome]] += 1
+        self._waits.observe((at_ns - event.submitted_ns) / _SECOND_NS, at_ns)
+        if outcome is Outcome.EXPIRED and event.deadline_ns is not None:
+            self._lateness.observe((at_ns - event.deadline_ns) / _SECOND_NS, at_ns)
+
+    def _row_at(self, at_ns: int) -> _Row:
         second = at_ns // _SECOND_NS
         if second != self._second:
             self._second = second
             self._row = [0] * len(_COLUMNS)
             self._rows.append((second, self._row))
-        if isinstance(event, OperationSubmitted):
-            self._row[0] += 1
-        elif isinstance(event, KeySignalled):
-            self._row[1] += 1
-        else:
-            outcome = event.outcome
-            self._row[_COLUMN_OF[outcome]] += 1
-            self._waits.observe((at_ns - event.submitted_ns) / _SECOND_NS, at_ns)
-            if outcome is Outcome.EXPIRED and event.deadline_ns is not None:
-                self._lateness.observe((at_ns - event.deadline_ns) / _SECOND_NS, at_ns)
+        return self._row
 
     def note_lag(self, seconds: float) -> None:
         """Count a delay of the event loop. O(log buckets)."""

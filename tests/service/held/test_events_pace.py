@@ -304,5 +304,5 @@ async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
     finally:
         await settle()
     assert not service.held.streams.running
-    assert service.held.feed._newest.waiting == 0
+    assert service.held.feed._waiting == 0
     assert service.timer.pending == 0

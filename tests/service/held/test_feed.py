@@ -126,7 +126,7 @@ def test_the_last_ten_thousand_are_kept_and_no_more(world, times):
 def test_a_reader_anywhere_sees_what_a_plain_list_would_tell(world, monkeypatch):
     dice, sent = random.Random(3), []
     monkeypatch.setattr(feed_module, "KEPT", 50)
-    world.feed._ring, world.feed._sizes, world.feed._places = [None] * 50, [0] * 50, [(0, 0)] * 50
+    world.feed._ring = [None] * 50
     for _ in range(600):
         key = f"k{dice.randrange(9)}"
         world.signal(key)

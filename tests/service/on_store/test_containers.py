@@ -12,8 +12,8 @@ pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 
 BOUNDS = {
     "bytes of what is kept, at most --max-bytes; see `fold.kept_bytes`": """
-        held.feed:Feed._keys held.feed:Feed._places held.feed:Feed._ring held.feed:Feed._sizes
-        durable.fold.items:Queue.hidden durable.fold.items:Queue.ready durable.fold.kept_signals:KeptSignals.keys
+        held.feed:Feed._ring durable.fold.items:Queue.hidden durable.fold.items:Queue.ready
+        durable.fold.kept_signals:KeptSignals.keys
         durable.fold.operations:Operations.by_id durable.fold.operations:Operations.by_idem
         durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of
         durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name durable.fold.queues:Queues.leases

@@ -30,8 +30,9 @@ from typing import Any, Final
 import msgspec
 
 from purgatory_async import Timer
-from purgatory_async.cluster.repetitions import FORGOTTEN_AFTER_US, NEW
+from purgatory_async.cluster.repetitions import NEW
 from purgatory_async.durable.fold import entries as kinds
+from purgatory_async.durable.fold.forgetting import Forgetting
 from purgatory_async.durable.fold.kept_signals import KeptSignals
 from purgatory_async.durable.fold.log_clock import NEVER, LogClock
 from purgatory_async.durable.fold.operation_rules import OperationRules
@@ -45,7 +46,7 @@ from purgatory_async.durable.fold.results import (
     Refused,
     Result,
 )
-from purgatory_async.durable.fold.shared import Effect, Shared, Work, done, whole_ms
+from purgatory_async.durable.fold.shared import Effect, Shared, Work, done
 from purgatory_async.durable.fold.signal_rules import SignalRules
 from purgatory_async.durable.fold.terms import Terms
 from purgatory_async.durable.fold.writers import Writers
@@ -61,8 +62,6 @@ FIRST_LEVEL: Final = 1
 DIGEST_BYTES: Final = 12
 DIGESTED: Final = 64
 """Effects of a step that are digested at once."""
-SHARE: Final = 8
-"""Answers of Idempotency-Keys beyond this part of the budget make room before all else."""
 REMEMBERED: Final = 10_000
 """Positions whose running digests are remembered."""
 
@@ -115,13 +114,10 @@ class Fold:
         self.running = bytes(DIGEST_BYTES)
         self.diverged_at: int | None = None
         self._digests: Final = digests
-        self._forget_from_us = 0  # before this whole millisecond nothing can be forgotten
-        self._forgetting: Final = (
-            self.operations.forget,
-            self.signals.forget,
-            self.queues.leases.ended.forget,
-            self.replays.forget,
-            self.writers.forget,
+        self._forgetting: Final = Forgetting(
+            *(self.shared, self.operations, self.signals, self.queues),
+            replays=self.replays,
+            writers=self.writers,
         )
         self._lately: Final[deque[bytes]] = deque(maxlen=REMEMBERED)
         self._digested = 0  # the position of the last of them; a step that has not ended has none
@@ -191,14 +187,15 @@ class Fold:
         effects: list[Effect] = []
         shared.effects = effects
         shared.before_us = clock.now_us
-        if not clock.moved_to(at_us) or at_us >= self._forget_from_us:
-            return self._late(entry)
-        result = self._rules[type(entry)](entry) if entry.writer is None else self._appended(entry)
-        if not isinstance(result, Result) or len(effects) > DIGESTED or self._unsettled:
-            return self._rest(result)
-        if self._digests:
-            self._digest(result, effects)
-        return result, effects
+        if (
+            not clock.moved_to(at_us)
+            or at_us >= self._forgetting.due_us
+            or entry.writer is not None
+            or self._digests
+        ):
+            return self._whole(entry)
+        result = self._rules[type(entry)](entry)
+        return self._rest(result) if not isinstance(result, Result) or self._unsettled else (result, effects)
 
     def passed(self, at_us: int) -> bool:
         """Let time pass without an entry, if nothing is due or forgotten by then; return whether it has. O(1).
@@ -208,7 +205,7 @@ class Fold:
         Args:
             at_us: Log time, in microseconds since 1970; not before the present.
         """
-        if at_us >= self._forget_from_us or not self._clock.moved_to(at_us):
+        if at_us >= self._forgetting.due_us or not self._clock.moved_to(at_us):
             return False
         self.at_us = at_us
         return True
@@ -250,105 +247,50 @@ class Fold:
                 f"level must be at most {LEVEL} at position {position}, got {entry.level}; upgrade"
             )
 
-    # What a step does before and after its rule.
-
-    def _late(self, entry: kinds.Entry) -> Work[Applied]:
-        """Do a step with something due before its entry."""
-        yield from self._clock.passes(self.at_us)
-        if self.at_us >= self._forget_from_us:
-            yield from self._forget()
-        result = self._rules[type(entry)](entry) if entry.writer is None else self._appended(entry)
-        return (yield from self._rest(result))
-
-    def _appended(self, entry: kinds.Entry) -> Result | Work[Result]:
-        """Apply an entry of a writer, unless it is a repetition."""
-        writer, introduces = entry.writer or "", type(entry) is kinds.Alive
-        verdict = self.writers.judge(
-            *(writer, entry.number),
-            introduces=introduces,
-            position=self.position,
-            at_us=self._clock.now_us,
-        )
+    def _whole(self, entry: kinds.Entry) -> Work[Applied]:
+        """Do a step with all that may belong to it."""
+        clock = self._clock
+        # Most steps have no use for a break: to begin another generator would take a twentieth of one.
+        if not clock.moved_to(self.at_us):
+            yield from clock.passes(self.at_us)
+        if self.at_us >= self._forgetting.due_us:
+            yield from self._forgetting.forget(self.at_us)
+        writer = entry.writer
+        verdict = NEW
+        if writer is not None:
+            introduces = type(entry) is kinds.Alive
+            verdict = self.writers.judge(
+                writer, entry.number, introduces=introduces, position=self.position, at_us=clock.now_us
+            )
         result = self._rules[type(entry)](entry) if verdict is NEW else self._drop(verdict)
         if not isinstance(result, Result):
-            return self._listened(writer, result)
-        self._listen(writer)
-        return result
-
-    def _listened(self, writer: str, work: Work[Result]) -> Work[Result]:
-        result = yield from work
-        self._listen(writer)
-        return result
-
-    def _listen(self, writer: str) -> None:
-        if writer in self.queues.takers.by_writer:
+            result = yield from result
+        if writer is not None and writer in self.queues.takers.by_writer:
             self.writers.listen(writer)
+        return (yield from self._rest(result))
 
     @property
     def _unsettled(self) -> bool:
         """Whether the entry has made something due, or too much to keep."""
-        clock, shared = self._clock, self.shared
-        return (
-            clock.next_ns <= clock.now_ns
-            or self.at_us >= self._forget_from_us
-            or shared.kept.used > shared.limits.max_kept
-        )
+        clock, forgetting = self._clock, self._forgetting
+        return clock.next_ns <= clock.now_ns or self.at_us >= forgetting.due_us or forgetting.too_large
 
     def _rest(self, result: Result | Work[Result]) -> Work[Applied]:
-        """Do the rest of a step."""
+        """Do the rest of a step, from the result of its rule on."""
         if not isinstance(result, Result):
             result = yield from result
         effects = self.shared.effects
         if self._unsettled:
-            yield from self._settle()
+            self.shared.before_us = self._clock.now_us
+            yield from self._clock.passes(self.at_us)
+            if self.at_us >= self._forgetting.due_us:
+                yield from self._forgetting.forget(self.at_us)
+            yield from self._forgetting.shrink()
         if self._digests:
             rest = effects if len(effects) <= DIGESTED else (yield from self._digest_most(effects))
-            self._digest(result, rest)
+            step = msgspec.msgpack.encode((self.position, result, [each.fact for each in rest]))
+            self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
         return result, effects
-
-    def _digest(self, result: Result, effects: list[Effect]) -> None:
-        step = msgspec.msgpack.encode((self.position, result, [each.fact for each in effects]))
-        self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
-
-    def _settle(self) -> Iterator[None]:
-        """Let happen what the entry has made due, and drop what it has made too much to keep."""
-        self.shared.before_us = self._clock.now_us
-        yield from self._clock.passes(self.at_us)
-        if self.at_us >= self._forget_from_us:
-            yield from self._forget()
-        # The oldest history first, until what is kept is within its limit.
-        kept, most = self.shared.kept, self.shared.limits.max_kept
-        while kept.used > most and self._drop_history(kept.used - most, most // SHARE):
-            yield
-
-    def _drop_history(self, over: int, share: int) -> bool:
-        """Drop the oldest piece of the first kind of history that has one; False if none has.
-
-        Ids of what has ended are worth least, if they suffice: then one of them goes rather than an operation. Answers
-        of Idempotency-Keys are worth most, up to their share.
-        """
-        forgotten, ended, replays = self.operations.forgotten, self.queues.leases.ended, self.replays
-        return (
-            (replays.size > share and replays.make_room())
-            or (forgotten.size + ended.size >= over and (forgotten.make_room() or ended.make_room()))
-            or self.operations.make_room()
-            or self.signals.make_room()
-            or forgotten.make_room()
-            or ended.make_room()
-            or replays.make_room()
-        )
-
-    def _forget(self) -> Iterator[None]:
-        """Forget what was kept long enough."""
-        whole_us = self.at_us - self.at_us % 1000
-        # Whatever is added from now on is kept for at least one of these times.
-        limits = self.shared.limits
-        next_us = whole_us + min(limits.retention_us, limits.keep_for_us, FORGOTTEN_AFTER_US)
-        for forget in self._forgetting:
-            while (due_us := forget(whole_us)) <= whole_us:
-                yield
-            next_us = min(next_us, due_us)
-        self._forget_from_us = whole_ms(next_us)
 
     def _digest_most(self, effects: list[Effect]) -> Work[list[Effect]]:
         """Digest many effects, always the same ones at once; return the last ones, which belong to the result."""
@@ -374,7 +316,7 @@ class Fold:
 
     def _set_limits(self, entry: kinds.SetLimits) -> Work[Result]:
         self.shared.limits.change(entry)
-        self._forget_from_us = 0
+        self._forgetting.due_us = 0
         yield from self.signals.cut()
         return APPLIED
 

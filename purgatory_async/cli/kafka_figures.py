@@ -18,14 +18,14 @@ from purgatory_async.events import Observers
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.metrics import Metrics
+from purgatory_async.service.contract.header_fields import Head
 from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.contract.version import VERSION
 from purgatory_async.service.http.answer import Answer, refusal
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.http.front import Front
-from purgatory_async.service.http.head import Head
 from purgatory_async.service.http.unsent import Unsent
-from purgatory_async.service.http.wire import Address, Asked, Wire
+from purgatory_async.service.http.wire import Asked, Wire
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.stats.recent import Probe, Recent
 
@@ -146,23 +146,25 @@ class _Application:
 
     def __init__(self, answer: Callable[[str, bytes], Answer], timer: Timer) -> None:
         self._answer: Final = answer
-        self._timer: Final = timer
+        self.now: Final = timer.time
+        self.held: dict[str, int] = {}
 
-    def request(self, head: Head | None, _: Address, wire: Wire, *, root: str = "") -> Asked:
+    def request(self, head: Head, wire: Wire, root: str = "") -> Asked:
         """Return the request of a head."""
         del root
-        return Asked(self, wire, head, began=self._timer.time(), held={})
+        return Asked(self, wire, head)
 
     def serve(self, request: Asked) -> None:
         """Answer it."""
         request.ended = True
-        request.wire.answer(self._answer(request.method, request.path), self.stamp(request))
+        answer = self._answer(request.method, request.path)
+        request.wire.answer(answer, self.stamp(request), self.now())
 
     def refuse(self, request: Asked, problem: Problem) -> tuple[Answer, bytes]:
         """Return the answer to a malformed one."""
         return refusal(problem), self.stamp(request)
 
-    def go_on(self, request: Asked, step: Callable[..., object], *_: object) -> None:
+    def go_on(self, request: Asked, step: Callable[[Any], object], of: object) -> None:
         """Nothing waits here."""
 
     def drop(self, request: Asked) -> None:

@@ -22,12 +22,12 @@ from purgatory_async.service.api.endpoint import Endpoint, Routes
 from purgatory_async.service.api.request import REPEATABLE, BodyAwaited, Request
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.header_fields import Head
 from purgatory_async.service.held.given import HELD, Given, Streamed
 from purgatory_async.service.http.answer import Answer, refusal
 from purgatory_async.service.http.asgi import Adapter
-from purgatory_async.service.http.head import Head
 from purgatory_async.service.http.traffic import Traffic, decoded_path
-from purgatory_async.service.http.wire import Address, Wire
+from purgatory_async.service.http.wire import Wire
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.logs import Log, stderr_log
 from purgatory_async.service.service import utc_now
@@ -52,7 +52,10 @@ class Application:
     def __init__(self, service: HttpService, log: Log) -> None:
         self.service: Final = service
         self.access: Final = Access(service.settings)
-        self.traffic: Final = Traffic(log if service.settings.access_log else None, service.now)
+        self.traffic: Final = Traffic(log if service.settings.access_log else None)
+        self.held = self.traffic.held
+        self.now = service.now
+        self.max_body = service.settings.max_body
         service.metrics.registry.register(self.traffic)
         self.rates = Rates(service.timer.time_ns)
         self.tasks: Final[set[asyncio.Task[Any]]] = set()
@@ -60,7 +63,7 @@ class Application:
         self._routes = Routes(ROUTES)
         self._prefix = quote(service.settings.base_path)
         self._base = self._prefix.encode()
-        self._max_body = service.settings.max_body
+        self._unsent: Final = service.held.unsent
         self._asgi: Final = Adapter(self, self.keep, service.aclose)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,53 +72,47 @@ class Application:
 
     # For connections; see `http.wire.Application`.
 
-    def request(self, head: Head | None, address: Address, wire: Wire, *, root: str = "") -> Request:
+    def request(self, head: Head, wire: Wire, root: str = "") -> Request:
         """Return the request of a head.
 
         Args:
-            head: None if it is malformed.
-            address: Which the connection reached.
+            head: The head.
             wire: Takes the answer.
             root: The mount point, percent-encoded as in the client's URLs.
         """
-        path = b"" if head is None else head.path
-        below = _below(path, root.encode()) if root else path
+        below = head.path
+        if root:
+            below = _below(below, root.encode())
         if self._base:
             below = _below(below, self._base)
-        return Request(
-            *(self, wire, head, address),
-            began=self.service.now(),
-            held=self.traffic.held,
-            below=below,
-            prefix=root + self._prefix,
-            max_body=self._max_body,
-        )
+        return Request(self, wire, head, below, root + self._prefix)
 
     def serve(self, request: Request) -> None:
         """Answer a request by its wire, at once or later; called again, it has more of its body."""
-        if request.endpoint is None:
-            self.go_on(request, self._begin, request)
-        else:
-            self.go_on(request, request.endpoint, self.service, request)
+        self.go_on(request, self._call, request)
 
     def refuse(self, request: Request, problem: problems.Problem) -> tuple[Answer, bytes]:
         """Count a refusal of the connection's own; return the answer, and the line with the request's id."""
         self.traffic.refuse(problem.kind)
         self.drop(request)
         answer = refusal(problem)
-        self._count(request, answer)
+        self._count(request, answer, self.now())
         return answer, b"x-request-id: %b\r\n" % request.id
 
     # For what keeps requests waiting; see `visit.Server`.
 
-    def go_on(self, request: Request, step: Callable[..., Given], *args: Any) -> None:
-        """Take a step of a request: ``step(*args)`` gives its answer, or what comes before it."""
+    def go_on(self, request: Request, step: Callable[[Any], Given], of: Any) -> None:
+        """Take a step of a request: ``step(of)`` gives its answer, or what comes before it."""
         before, PRESENT.visit = PRESENT.visit, request
         given: Given
         try:
-            given = step(*args)
+            given = step(of)
             if type(given) is Answer:
-                self._check(request)
+                # Time may have passed since it was let in.
+                if request.admission is not None:
+                    request.check()
+                if request.guarded and request.method == "GET":
+                    self._unsent.check()  # a change must be answered as it is
         except BodyAwaited:
             request.await_body()
             return
@@ -130,7 +127,7 @@ class Application:
             self._answer(request, given)
         elif type(given) is Streamed:
             self.drop(request)
-            self.traffic.end(request, 200, given)
+            self.traffic.end(request, 200, given, self.now())
         elif given is not HELD:
             self._start(request, given)
 
@@ -144,11 +141,12 @@ class Application:
             self.drop(request)
             return
         self._leave(request)
-        request.wire.answer(answer, self.stamp(request))
-        self._count(request, answer)
+        now = self.now()
+        request.wire.answer(answer, self.stamp(request), now)
+        self._count(request, answer, now)
 
-    def _count(self, request: Request, answer: Answer) -> None:
-        self.traffic.end(request, answer.status, 0 if request.method == "HEAD" else len(answer.body))
+    def _count(self, request: Request, answer: Answer, now: float) -> None:
+        self.traffic.end(request, answer.status, 0 if request.method == "HEAD" else len(answer.body), now)
 
     def _leave(self, request: Request) -> None:
         if request.admission is not None and not request.ended:
@@ -157,32 +155,35 @@ class Application:
 
     # The steps.
 
-    def _begin(self, request: Request) -> Given:
-        """Find the endpoint and check who asks for it, then call it."""
-        route = self._routes.match(request.below)
+    def _call(self, request: Request) -> Given:
+        """Call the endpoint; before the first time, find it and check who asks for it."""
+        if request.endpoint is not None:
+            given: Given = request.endpoint(self.service, request)
+            return given
+        match = self._routes.match(request.below)
         endpoints: Mapping[str, Endpoint] = {}
-        if route is not None:
-            request.route, endpoints, request.parameters = route
-        admission = self.access.check(
-            request.method, request.version, request.fields, request.address, endpoints
-        )
+        if match is not None:
+            request.route, endpoints, request.guarded, request.parameters = match
+        profile = request.profile
+        admission = self.access.check(profile, request.wire.address, endpoints)
         if admission is not None:
             request.admission = admission
             self.access.enter(admission)
             self.rates.count(admission.grant)
-        if route is None:
+        if match is None:
             raise problems.not_found(request.below.decode("ascii", "backslashreplace"))
         endpoint = endpoints.get(request.method)
         if endpoint is None:
             raise problems.method_not_allowed(request.method, tuple(endpoints))
         if request.guarded:
-            self.service.held.unsent.check()
-        position = request.position()
-        if endpoint.adds_up or REPEATABLE in endpoint.headers:
-            request.check_repeatable(refused=endpoint.adds_up)
+            self._unsent.check()
         request.endpoint = endpoint.serve
-        if position > self.service.fold.position:
-            return self._serve_at(request, position)
+        if profile.rare:
+            position = request.position()
+            if endpoint.adds_up or REPEATABLE in endpoint.headers:
+                request.check_repeatable(refused=endpoint.adds_up)
+            if position > self.service.fold.position:
+                return self._serve_at(request, position)
         return endpoint.serve(self.service, request)
 
     async def _serve_at(self, request: Request, position: int) -> Any:
@@ -227,12 +228,6 @@ class Application:
 
     # Refusals, and what all answers have.
 
-    def _check(self, request: Request) -> None:
-        """Check that a request may be answered: time may have passed since it was let in."""
-        request.check()
-        if request.guarded and request.method == "GET":
-            self.service.held.unsent.check()  # a change must be answered as it is
-
     def _refusal(self, request: Request, error: Exception) -> Answer:
         match error:
             case problems.Problem():
@@ -262,10 +257,9 @@ class Application:
         if not request.below.startswith(b"/v1/"):
             return b"x-request-id: %b\r\n" % request.id
         state = self.service.state
-        line = (
-            b"x-purgatory-epoch: %b\r\n" % state.epoch.encode() if state.epoch else b""
-        )  # it is not loaded yet
-        return b"x-request-id: %b\r\nx-purgatory-position: %d\r\n%b" % (request.id, state.fold.position, line)
+        stamp = b"x-request-id: %b\r\nx-purgatory-position: %d\r\n" % (request.id, state.fold.position)
+        # Without an epoch it is not loaded yet.
+        return b"%bx-purgatory-epoch: %b\r\n" % (stamp, state.epoch.encode()) if state.epoch else stamp
 
     async def keep(self) -> None:
         """Keep the service's state up to date; log what ends this before the service is closed."""

@@ -18,11 +18,10 @@ from typing import Any, Final, Protocol
 from purgatory_async.durable.state import Guard
 from purgatory_async.service.access.admission import Admission, Releasable
 from purgatory_async.service.access.grants import UNBOUND, Grant
-from purgatory_async.service.contract.header_fields import Fields
+from purgatory_async.service.contract.header_fields import Fields, Head
 
 NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed
 
-_ID: Final = re.compile(rb"[A-Za-z0-9._~-]{1,128}")
 _TRACE: Final = re.compile(
     rb"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
 )
@@ -31,14 +30,33 @@ _PROCESS: Final = secrets.token_hex(8).encode()
 _numbers: Final = count(1)
 
 
+class Closable(Protocol):
+    """Where a request came from, and where its answer goes."""
+
+    @property
+    def closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+        ...
+
+
 class Server(Protocol):
-    """What answers requests."""
+    """What answers requests.
+
+    Attributes:
+        held: How many requests are held, by route.
+    """
+
+    held: dict[str, int]
+
+    def now(self) -> float:
+        """Return the present of the service's clock, in seconds."""
+        ...
 
     def serve(self, visit: Any, /) -> None:
         """Call the endpoint of a request, also a second time, with more of its body."""
 
-    def go_on(self, visit: Any, step: Callable[..., Any], /, *args: Any) -> None:
-        """Go on with a request: ``step(*args)`` gives its answer, or what comes before it."""
+    def go_on(self, visit: Any, step: Callable[[Any], Any], of: Any, /) -> None:
+        """Go on with a request: ``step(of)`` gives its answer, or what comes before it."""
 
     def stamp(self, visit: Any, /) -> bytes:
         """Return the lines of the fields that all answers have: which request, and which state."""
@@ -60,13 +78,14 @@ class Visit(Guard):
 
     Args:
         server: Answers it.
-        method: HTTP's; empty if the head is malformed.
-        path: Percent-encoded, as it was sent.
-        fields: The fields of its head.
-        began: When the head was complete, in seconds of the service's clock.
-        held: How many requests are held, by route.
+        wire: Takes its answer.
+        head: The target, and all else that its client said of it.
 
     Attributes:
+        method: HTTP's; empty if the head is malformed.
+        path: Percent-encoded, as it was sent.
+        query_string: The text after the question mark.
+        began: When the head was complete, in seconds of the service's clock.
         id: The client's, or a new one.
         route: The template of its path, such as ``/v1/keys/{key}``, which has a bounded number of values.
         admission: What its token allows; None without tokens, on open paths and for a request that was not let in.
@@ -78,27 +97,19 @@ class Visit(Guard):
     """
 
     __slots__ = (
-        *("_held", "_server", "admission", "began", "changed", "ended", "fields", "gone", "id", "method"),
-        *("path", "route", "task", "waits"),
+        *("_server", "admission", "began", "changed", "ended", "gone", "id", "method", "path", "profile"),
+        *("query_string", "route", "task", "waits", "wire"),
     )
 
-    def __init__(
-        self,
-        server: Server,
-        method: str,
-        path: bytes,
-        fields: Fields,
-        *,
-        began: float,
-        held: dict[str, int],
-    ) -> None:
+    def __init__(self, server: Server, wire: Closable, head: Head) -> None:
         self._server = server
-        self.method = method
-        self.path = path
-        self.fields = fields
-        self.began = began
-        self._held = held
-        self.id = _request_id(fields)
+        self.wire = wire
+        profile = self.profile = head.profile
+        self.method = profile.method
+        self.path = head.path
+        self.query_string = head.query
+        self.began = server.now()
+        self.id = profile.request_id or b"%b-%x" % (_PROCESS, next(_numbers))
         self.route = NO_ROUTE
         self.admission: Admission | None = None
         self.changed = self.gone = self.ended = False
@@ -148,7 +159,8 @@ class Visit(Guard):
     def note_held(self, held: Waiting) -> None:
         """Note what keeps the request waiting: it ends with the client, and with the rights. O(1)."""
         self.waits = held
-        self._held[self.route] = self._held.get(self.route, 0) + 1
+        counts, route = self._server.held, self.route
+        counts[route] = counts.get(route, 0) + 1
         if self.admission is not None:
             self.admission.held.append(held)
             if self.admission.refusal is not None:
@@ -157,18 +169,18 @@ class Visit(Guard):
     def forget_held(self, held: Waiting) -> None:
         """Note that the request does not wait any more. O(1)."""
         self.waits = None
-        self._held[self.route] -= 1
+        self._server.held[self.route] -= 1
         if self.admission is not None:
             self.admission.held.remove(held)
 
     @property
     def left(self) -> bool:
-        """Whether its client has left, as far as is known."""
-        return self.gone
+        """Whether its client has left, also if that was seen only now."""
+        return self.gone or self.wire.closing
 
-    def go_on(self, step: Callable[..., Any], *args: Any) -> None:
-        """Go on with ``step(*args)``, which gives its answer, or what comes before it."""
-        self._server.go_on(self, step, *args)
+    def go_on(self, step: Callable[[Any], Any], of: Any) -> None:
+        """Go on with ``step(of)``, which gives its answer, or what comes before it."""
+        self._server.go_on(self, step, of)
 
     def leave(self) -> None:
         """Give it up: the client has left. A task goes on, and comes to nothing. Idempotent."""
@@ -237,10 +249,3 @@ def trace_id_of(fields: Fields) -> str | None:
     if match is None or (match[1] == b"00" and match[3] is not None):
         return None
     return match[2].decode()
-
-
-def _request_id(fields: Fields) -> bytes:
-    given = fields.by_name.get(b"x-request-id")
-    if given is not None and len(given) == 1 and _ID.fullmatch(given[0]):
-        return given[0]
-    return b"%b-%x" % (_PROCESS, next(_numbers))

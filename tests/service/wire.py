@@ -262,8 +262,11 @@ class Scripted:
         self.tasks = set()
         self.act = act  # called with each request, as it comes
 
-    def request(self, head, address, wire, *, root=""):
-        return Asked(self, wire, head, began=0.0, held={})
+    def request(self, head, wire, root=""):
+        return Asked(self, wire, head)
+
+    def now(self):
+        return 0.0
 
     def serve(self, request):
         self.requests.append(request)
@@ -275,7 +278,7 @@ class Scripted:
         request = self.requests[-1]
         if not (request.ended or request.gone):
             request.ended = True
-            request.wire.answer(answer or Answer(200, b"ok"), b"")
+            request.wire.answer(answer or Answer(200, b"ok"), b"", self.now())
 
     def run(self, coroutine):
         """Stream an answer to the newest request, in a task."""

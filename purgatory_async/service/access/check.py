@@ -20,7 +20,7 @@ from purgatory_async.service.access.admission import Admission
 from purgatory_async.service.access.grants import Demand, Grant, Permission
 from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import Fields
+from purgatory_async.service.contract.header_fields import Address, Fields, Profile
 from purgatory_async.service.settings.hosts import (
     Authority,
     canonical_address,
@@ -36,8 +36,6 @@ _BEARER: Final = re.compile(rb"bearer +(" + TOKEN + rb")", re.IGNORECASE)
 # Sec-Fetch-Site of requests from the service's own page, and of addresses that the user typed.
 _OWN_SITES: Final = frozenset({b"same-origin", b"none"})
 
-Address = tuple[str, int | None] | None
-
 
 class Access:
     """Accepts or refuses requests by the tokens and hosts of the settings.
@@ -49,7 +47,6 @@ class Access:
     def __init__(self, settings: Settings) -> None:
         self._path = settings.tokens
         self._hosts = frozenset({canonical_host(settings.host), *settings.allow_host})
-        self._mark: Final = object()  # of what it has decided, as it is the same for its whole life
         self._tokens: Tokens | None = None
         self._present: Final[dict[Admission, None]] = {}
         self.reload()
@@ -77,20 +74,11 @@ class Access:
         """Forget a request that was answered. O(1)."""
         del self._present[admission]
 
-    def check(
-        self,
-        method: str,
-        version: str,
-        fields: Fields,
-        address: Address,
-        methods: Mapping[str, Demand],
-    ) -> Admission | None:
+    def check(self, profile: Profile, address: Address, methods: Mapping[str, Demand]) -> Admission | None:
         """Check a request without reading its body.
 
         Args:
-            method: HTTP's.
-            version: Of HTTP.
-            fields: The fields of its head.
+            profile: Its head, but for the target.
             address: Which the connection reached; None if it is not known.
             methods: What each method of its path asks for.
 
@@ -101,18 +89,15 @@ class Access:
             Problem: ``unauthorized``, ``bad-header``, ``misdirected``, ``cross-origin`` or ``forbidden``.
         """
         grant = None
+        method = profile.method
         if self._tokens is not None and not _is_open(methods, method):
-            grant = _grant(self._tokens, fields)
-        if version == "1.0" and _is_bare_probe(fields, methods):
-            return None
-        # What the fields say of the sender is the same for all requests that repeat them.
-        harmless = method in _HARMLESS
-        sender = self._mark, address, harmless
-        if sender not in fields.decided:
-            host = self._own_host(fields, address)
-            if not harmless:
-                _check_origin(fields, host)
-            fields.decided[sender] = True
+            grant = _grant(self._tokens, profile.fields)
+        # What a head says of its sender is the same for all requests that repeat it.
+        if address not in profile.senders and not _is_bare_probe(profile, methods):
+            host = self._own_host(profile.fields, address)
+            if method not in _HARMLESS:
+                _check_origin(profile.fields, host)
+            profile.senders.add(address)
         if grant is None:
             return None
         return Admission(grant, _right(grant, methods[method]) if method in methods else None)
@@ -165,9 +150,9 @@ def _is_open(methods: Mapping[str, Demand], method: str) -> bool:
     return bool(methods) and all(known.permission is None for known in methods.values())
 
 
-def _is_bare_probe(fields: Fields, methods: Mapping[str, Demand]) -> bool:
+def _is_bare_probe(profile: Profile, methods: Mapping[str, Demand]) -> bool:
     """Whether a request of HTTP/1.0 without ``Host`` is a load balancer's, which no browser sends."""
-    if fields.values("host"):
+    if profile.version != "1.0" or profile.fields.values("host"):
         return False
     return bool(methods) and all(known.probed for known in methods.values())
 

@@ -59,8 +59,9 @@ class Endpoint:
     probed: bool = False
 
 
-Match = tuple[str, Mapping[str, Endpoint], dict[str, bytes]]
-"""The pattern of a route, its endpoints by method, and the parameters of the path, still percent-encoded."""
+Match = tuple[str, Mapping[str, Endpoint], bool, Mapping[str, bytes]]
+"""The pattern of a route, its endpoints by method, whether clients that take no answers are refused there, and the
+parameters of the path, still percent-encoded."""
 
 
 class _Node:
@@ -72,7 +73,7 @@ class _Node:
         self.by_text: dict[bytes, _Node] = {}
         self.other: _Node | None = None  # for any other text
         self.name = ""  # of the parameter that such a text is
-        self.route: tuple[str, Mapping[str, Endpoint]] | None = None
+        self.route: tuple[str, Mapping[str, Endpoint], bool] | None = None
 
 
 class Routes:
@@ -86,7 +87,7 @@ class Routes:
     Example:
         >>> routes = Routes({"/v1/keys/{key}": {}})
         >>> routes.match(b"/v1/keys/a%2Fb")
-        ('/v1/keys/{key}', {}, {'key': b'a%2Fb'})
+        ('/v1/keys/{key}', {}, True, {'key': b'a%2Fb'})
         >>> routes.match(b"/v1/keys") is None
         True
     """
@@ -103,7 +104,7 @@ class Routes:
                     node = node.other
                 else:
                     node = node.by_text.setdefault(part.encode(), _Node())
-            node.route = pattern, methods
+            node.route = pattern, methods, pattern.startswith("/v1/") and not pattern.startswith("/v1/admin/")
 
     def match(self, path: bytes) -> Match | None:
         """Find the route of a path. O(segments), unless parameters have the texts of other routes.
@@ -117,21 +118,12 @@ class Routes:
         return self._remembered(path) if len(path) <= REMEMBERED_BYTES else self._find(path)
 
     def _find(self, path: bytes) -> Match | None:
-        node, segments, parameters = self._root, path.split(b"/"), dict[str, bytes]()
-        for segment in segments:
-            below = node.by_text.get(segment)
-            if below is None:
-                below = node.other
-                if below is None:
-                    return None
-                parameters[node.name] = segment
-            elif node.other is not None:
-                return _match(self._root, segments, 0, {})  # the text may be a parameter's
-            node = below
-        return None if node.route is None else (*node.route, parameters)
+        return _match(self._root, path.split(b"/"), 0, {})
 
 
-def _match(node: _Node, segments: Sequence[bytes], depth: int, parameters: dict[str, bytes]) -> Match | None:
+def _match(
+    node: _Node, segments: Sequence[bytes], depth: int, parameters: Mapping[str, bytes]
+) -> Match | None:
     if depth == len(segments):
         return None if node.route is None else (*node.route, parameters)
     segment = segments[depth]

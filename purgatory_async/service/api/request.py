@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -14,13 +14,13 @@ from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Repeatable, digest_of
 from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.header_fields import Head
 from purgatory_async.service.contract.messages import Fault
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.http.answer import JSON
-from purgatory_async.service.http.head import Head
-from purgatory_async.service.http.wire import Address, Asked, Wire
-from purgatory_async.service.visit import Server
+from purgatory_async.service.http.wire import Asked, Wire
+from purgatory_async.service.visit import Server, Visit
 from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_FAULTS: Final = 16
@@ -39,7 +39,6 @@ _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 _OF_CONTENT: Final = frozenset({b"content-type", b"content-encoding", b"expect"})
 _LARGE_BYTES: Final = 1 << 16
 _BODILESS: Final = frozenset({"GET", "HEAD"})  # what comes with these is dropped
-_NONE: Final[dict[str, bytes]] = {}
 # Needs no decoding, and breaks no rule.
 _USUAL_KEY: Final = re.compile(rb"(?!\.\.?\Z)[!$'()*+,\-.0-9:;=@A-Z_a-z~]{1,512}").fullmatch
 _MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
@@ -49,62 +48,55 @@ class BodyAwaited(Interruption):
     """An endpoint needs the body, which has yet to come: it is called again with it."""
 
 
+class BodyServer(Server, Protocol):
+    """What answers requests that have bodies.
+
+    Attributes:
+        max_body: The most bytes of one.
+    """
+
+    max_body: int
+
+
 class Request(Asked):
     """One HTTP request.
 
     Args:
         server: Answers it.
         wire: Takes its answer.
-        head: None if it is malformed.
-        address: Which its connection reached.
-        began: When the head was complete, in seconds of the service's clock.
-        held: How many requests are held, by route.
+        head: Its head.
         below: Its path below the mount point and the base path.
         prefix: The mount point and the base path, percent-encoded as in the client's URLs.
-        max_body: The most bytes of the body.
 
     Attributes:
-        guarded: Whether it is of the part of the API that has a budget of unsent bytes.
+        guarded: Whether it is refused while clients do not take their answers. Like the parameters, only once its
+            route was found.
         parameters: The path's, still percent-encoded, by name.
         endpoint: The endpoint of its path and method, once the request was let in.
     """
 
-    __slots__ = (
-        *("_awaited", "_max_body", "_pieces", "_size", "_whole"),
-        *("address", "below", "endpoint", "guarded", "parameters", "prefix"),
-    )
+    __slots__ = ("_awaited", "_content", "_whole", "below", "endpoint", "guarded", "parameters", "prefix")
+
+    _server: BodyServer
+    guarded: bool
+    parameters: Mapping[str, bytes]
 
     def __init__(
         self,
-        server: Server,
+        server: BodyServer,
         wire: Wire,
-        head: Head | None,
-        address: Address,
-        *,
-        began: float,
-        held: dict[str, int],
+        head: Head,
         below: bytes,
         prefix: str,
-        max_body: int,
     ) -> None:
-        super().__init__(server, wire, head, began=began, held=held)
-        self.address = address
+        Visit.__init__(self, server, wire, head)  # not by super(), which takes as long as the call
         self.below = below
         self.prefix = prefix
-        self.guarded = below.startswith(b"/v1/") and not below.startswith(b"/v1/admin/")
-        self.parameters: Mapping[str, bytes] = _NONE
         self.endpoint: Callable[[Any, Request], Any] | None = None
-        # The body: its pieces so far, and whether the endpoint waits for the rest.
-        self._max_body = max_body
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._whole = head is not None and head.length == 0
+        # The body so far, and whether the endpoint waits for the rest.
+        self._content: bytes | bytearray = b""
+        self._whole = head.profile.length == 0
         self._awaited = False
-
-    @property
-    def _checked(self) -> tuple[str, int]:
-        """What is decided by the fields alone: a body after them is JSON, and not too long."""
-        return "body", self._max_body
 
     @property
     def refusal(self) -> problems.Problem | None:
@@ -113,7 +105,7 @@ class Request(Asked):
 
     def header(self, name: str) -> str | None:
         """Return a header, named in lower case, repetitions joined by commas; None if it is absent. O(1)."""
-        return self.fields.text(name)
+        return self.profile.fields.text(name)
 
     def query(self, *known: str, repeated: Iterable[str] = ()) -> Query:
         """Parse the query string.
@@ -141,7 +133,7 @@ class Request(Asked):
         Raises:
             Problem: ``bad-header``.
         """
-        values = self.fields.by_name.get(b"x-purgatory-position")
+        values = self.profile.fields.by_name.get(b"x-purgatory-position")
         if values is None:
             return 0
         value = values[0]
@@ -167,8 +159,7 @@ class Request(Asked):
 
     def repeatable(self, body: bytes) -> Later[Repeatable]:
         """Return the Idempotency-Key and the digest of the request, both checked; `ONCE` without a key."""
-        key = self.fields.text(REPEATABLE.lower())
-        if key is None:
+        if not self.profile.rare or (key := self.header(REPEATABLE.lower())) is None:
             return ONCE
         return self._digested(key, body) if len(body) > _LARGE_BYTES else self._repeatable(key, body)
 
@@ -222,12 +213,12 @@ class Request(Asked):
         Raises:
             Problem: ``not-acceptable``.
         """
-        accept = self.fields.text("accept")
-        if accept is None or served in self.fields.decided:
-            return
-        if accept.strip() and not _accepts(accept, served):
-            raise problems.not_acceptable(" or ".join(served), accept)
-        self.fields.decided[served] = True
+        profile = self.profile
+        if served not in profile.accepted:
+            accept = profile.fields.text("accept")
+            if accept is not None and accept.strip() and not _accepts(accept, served):
+                raise problems.not_acceptable(" or ".join(served), accept)
+            profile.accepted.add(served)
 
     # The body.
 
@@ -235,12 +226,17 @@ class Request(Asked):
         """Give it a piece of its body; an endpoint that awaits it is called again with all, or too much."""
         if self.ended or self.gone:
             return
-        if content and self._size <= self._max_body and self.method not in _BODILESS:
-            self._pieces.append(content)
-            self._size += len(content)
+        before, most = self._content, self._server.max_body
+        if content and len(before) <= most and self.method not in _BODILESS:
+            if not before:
+                self._content = content  # nearly always all of it
+            elif isinstance(before, bytes):
+                self._content = bytearray(before) + content
+            else:
+                before += content
         self._whole = whole
         # Again with the first piece, whose type may be refused before the rest is read.
-        if self._awaited and (whole or self._size > self._max_body or len(self._pieces) == 1):
+        if self._awaited and (whole or len(self._content) > most or (self._content and not before)):
             self._awaited = False
             self._server.serve(self)
 
@@ -259,25 +255,27 @@ class Request(Asked):
             Problem: ``too-large``, at once if Content-Length says so; ``unsupported-media-type``.
             BodyAwaited: It is not all there.
         """
-        if self._checked not in self.fields.decided:
+        content, most = self._content, self._server.max_body
+        if not self.profile.promises_json:
             length = self.header("content-length")
-            if length is not None and _announces_too_much(length, self._max_body):
-                raise problems.too_large(self._max_body)
-            if self._size or self._promises_content():
+            if length is not None and _announces_too_much(length, most):
+                raise problems.too_large(most)
+            if content or self._promises_content():
                 self._check_content()
-                self.fields.decided[self._checked] = True
-        if self._size > self._max_body:
-            raise problems.too_large(self._max_body)
+                self.profile.promises_json = True
+        if len(content) > most:
+            raise problems.too_large(most)
         if not self._whole:
             raise BodyAwaited
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        return bytes(content)
 
     def _promises_content(self) -> bool:
         """Whether the head says that a body follows; chunks may turn out to be empty, unless it says more of them."""
         length = self.header("content-length")
         if length is not None:
             return bool(length.strip("0"))
-        return b"transfer-encoding" in self.fields.by_name and not _OF_CONTENT.isdisjoint(self.fields.by_name)
+        by_name = self.profile.fields.by_name
+        return b"transfer-encoding" in by_name and not _OF_CONTENT.isdisjoint(by_name)
 
     def _check_content(self) -> None:
         encoding = self.header("content-encoding")

@@ -1,5 +1,6 @@
 """Answers: a status, headers and a JSON body, and the bytes before the body."""
 
+import math
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from http import HTTPStatus
@@ -19,7 +20,7 @@ _STATUS_LINES: Final = {
 # An answer is a snapshot: no cache may store it, and no browser may guess its type.
 ALWAYS: Final = b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
 _BARE: Final = frozenset({204, 304})
-_CLOSE: Final = b"connection: close\r\n"
+CLOSE: Final = b"connection: close\r\n"
 
 
 class Replayable(Protocol):
@@ -49,18 +50,13 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def lines(self) -> bytes:
         """All header fields that are its own, as sent."""
-        lines = field_lines(self.headers) if self.headers else b""
-        if self.body:
-            return b"%bcontent-type: %b\r\ncontent-length: %d\r\n" % (
-                lines,
-                self.media_type.encode(),
-                len(self.body),
-            )
-        return lines if self.status in _BARE else lines + b"content-length: 0\r\n"
+        content = _content(self.status, self.media_type if self.body else None)
+        length = b"%d\r\n" % len(self.body) if self.body else b""
+        return field_lines(self.headers) + content + length
 
 
-class Openings:
-    """What answers of each status begin with: the status line, the date, and the fields of all.
+class AnswerHeads:
+    """The heads of answers, prepared for a second: the status line, the date, and the fields of all.
 
     Args:
         date: Returns the date as HTTP shows it; it is asked once a second.
@@ -68,24 +64,41 @@ class Openings:
 
     def __init__(self, date: Callable[[], str]) -> None:
         self._date: Final = date
-        self._second = -1
-        self._known: dict[int, bytes] = {}
+        self._stale = -math.inf  # when what is known has an old date
+        self._known: dict[tuple[int, str | None], bytes] = {}
 
-    def of(self, status: int, now: float) -> bytes:
-        """Return the opening of a status. O(1).
+    def of(self, status: int) -> bytes:
+        """Return what an answer of a status begins with, new each time."""
+        return b"%bdate: %b\r\n%b" % (_STATUS_LINES[status], self._date().encode(), ALWAYS)
+
+    def head(self, answer: Answer, lines: bytes, now: float, *, close: bool) -> bytes:
+        """Return all of an answer before its body. O(lines).
 
         Args:
-            status: HTTP's.
+            answer: The answer.
+            lines: Further fields, as sent.
             now: Seconds of any clock: the date changes with the whole second.
+            close: Whether the connection ends with it.
         """
-        second = int(now)
-        if second != self._second:
-            self._second, self._known = second, {}
-        opening = self._known.get(status)
+        if now >= self._stale:
+            self._stale, self._known = int(now) + 1.0, {}
+        size = len(answer.body)
+        place = answer.status, answer.media_type if size else None
+        opening = self._known.get(place)
         if opening is None:
-            opening = b"%bdate: %b\r\n%b" % (_STATUS_LINES[status], self._date().encode(), ALWAYS)
-            self._known[status] = opening
-        return opening
+            opening = self._known[place] = self.of(answer.status) + _content(*place)
+        if answer.headers:
+            lines = field_lines(answer.headers) + lines
+        if close:
+            lines += CLOSE
+        return b"%b%d\r\n%b\r\n" % (opening, size, lines) if size else b"%b%b\r\n" % (opening, lines)
+
+
+def _content(status: int, media_type: str | None) -> bytes:
+    """Return the fields of a body of some type, up to its length; of an empty one all."""
+    if media_type is None:
+        return b"" if status in _BARE else b"content-length: 0\r\n"
+    return b"content-type: %b\r\ncontent-length: " % media_type.encode()
 
 
 def http_date() -> str:
@@ -113,11 +126,6 @@ def fields_in(lines: bytes) -> list[Field]:
         name, _, value = line.partition(b": ")
         fields.append((name, value))
     return fields
-
-
-def head_of(opening: bytes, lines: bytes, *, close: bool) -> bytes:
-    """Return all before the body."""
-    return b"%b%b%b\r\n" % (opening, lines, _CLOSE) if close else b"%b%b\r\n" % (opening, lines)
 
 
 def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:

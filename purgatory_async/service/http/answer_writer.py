@@ -2,12 +2,15 @@
 
 from typing import Final
 
+from purgatory_async.service.contract.header_fields import NO_HEAD, Address
 from purgatory_async.service.contract.problems import Problem
-from purgatory_async.service.http.answer import Answer, head_of
+from purgatory_async.service.http.answer import CLOSE, Answer
+from purgatory_async.service.http.body import Body, SizedBody
 from purgatory_async.service.http.context import ServerContext
 from purgatory_async.service.http.outlet import Outlet
-from purgatory_async.service.http.wire import Address, Asked
+from purgatory_async.service.http.wire import Asked
 
+MAX_SPARED: Final = 65_536  # bytes of an unused body that are read to keep the connection
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
@@ -18,12 +21,13 @@ class AnswerWriter(Outlet):
     A stream has no length, so its connection ends with it.
     """
 
-    __slots__ = ("_address", "_begun", "_chunked", "_expects", "_keep_alive", "_request")
+    __slots__ = ("_begun", "_body", "_chunked", "_expects", "_keep_alive", "_request", "address")
 
     def __init__(self, context: ServerContext) -> None:
         super().__init__(context)
-        self._address: Address = None  # the server's end
+        self.address: Address = None  # the server's end
         self._request: Asked | None = None  # None also once the client has left
+        self._body: Body | None = None  # of the present request, until it is complete
         self._keep_alive = False  # whether another request may follow
         self._expects = False  # whether the client awaits 100 Continue
         self._begun = False  # whether part of the answer was written
@@ -34,7 +38,7 @@ class AnswerWriter(Outlet):
         """Whether nothing can be sent any more."""
         return self._transport.is_closing()
 
-    def answer(self, answer: Answer, stamp: bytes) -> None:
+    def answer(self, answer: Answer, stamp: bytes, now: float) -> None:
         """Send an answer, and go on."""
         request = self._request
         if request is None:
@@ -42,8 +46,8 @@ class AnswerWriter(Outlet):
         if self._begun:
             self.cut()  # a stream that failed in its middle
             return
-        self._keep_alive = self._keep_alive and not answer.close and self._is_reusable()
-        now = self.context.now()
+        if answer.close or (self._body is not None and not self._is_reusable(self._body)):
+            self._keep_alive = False
         self._write(request, answer, stamp, now)
         self._answered(now)
 
@@ -59,9 +63,9 @@ class AnswerWriter(Outlet):
         request = self._require_request()
         self._keep_alive = False
         # HTTP/1.0 has no chunks: closing the connection ends the answer.
-        self._chunked = request.version != "1.0" and request.method != "HEAD"
+        self._chunked = request.profile.version != "1.0" and request.method != "HEAD"
         framed = lines + _CHUNKED if self._chunked else lines
-        self.write(head_of(self.context.openings.of(200, self.context.now()), framed, close=True))
+        self.write(b"%b%b%b\r\n" % (self.context.answer_heads.of(200), framed, CLOSE))
         self._begun = True
 
     async def send(self, piece: bytes) -> None:
@@ -79,10 +83,9 @@ class AnswerWriter(Outlet):
         self._answered(self.context.now())
 
     def _write(self, request: Asked, answer: Answer, stamp: bytes, now: float) -> None:
-        opening = self.context.openings.of(answer.status, now)
-        head = head_of(opening, answer.lines + stamp, close=not self._keep_alive)
-        self.write(head if request.method == "HEAD" else head + answer.body)
         self._begun = True
+        head = self.context.answer_heads.head(answer, stamp, now, close=not self._keep_alive)
+        self.write(head if request.method == "HEAD" else head + answer.body)
 
     def _write_refusal(self, problem: Problem) -> None:
         """Answer with a problem, unless an answer has begun; the request is given up."""
@@ -90,13 +93,14 @@ class AnswerWriter(Outlet):
         if request is not None and not request.ended:
             request.leave()
         if request is None or not self._begun:
-            request = request or context.app.request(None, self._address, self)
+            request = request or context.app.request(NO_HEAD, self)
             self._keep_alive = False
             self._write(request, *context.app.refuse(request, problem), context.now())
 
-    def _is_reusable(self) -> bool:
-        """Whether another request can follow: what is unread of the body is short enough to read."""
-        raise NotImplementedError
+    def _is_reusable(self, unread: Body) -> bool:
+        """Whether another request can follow an unread body: what is left of it is short enough to read."""
+        # Without 100 Continue the client may send its body or not, so what follows is ambiguous.
+        return not self._expects and isinstance(unread, SizedBody) and unread.left <= MAX_SPARED
 
     def _answered(self, now: float) -> None:
         """Go on after the answer."""

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import quote
 
-from purgatory_async.service.contract.header_fields import Field, Fields
+from purgatory_async.service.contract.header_fields import Address, Field, Fields, Head, Profile
 from purgatory_async.service.http.answer import ALWAYS, Answer, fields_in
-from purgatory_async.service.http.head import Head
 from purgatory_async.service.http.wire import Asked, Mounted
 from purgatory_async.web.asgi import Message, Receive, Scope, Send
 
@@ -37,7 +36,8 @@ class Adapter:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await _Wire(receive, send).carry(self._app, scope)
+            server = scope.get("server")
+            await _Wire(receive, send, server and tuple(server)).carry(self._app, scope)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         running: asyncio.Future[None] | None = None
@@ -57,7 +57,8 @@ class Adapter:
 class _Wire:
     """One request and its answer; see `Wire`."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, address: Address) -> None:
+        self.address = address
         self._receive: Final = receive
         self._send: Final = send
         self._answer: tuple[Answer, bytes] | None = None
@@ -71,11 +72,10 @@ class _Wire:
         # ASGI servers may omit raw_path; then %2F is lost.
         path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
         fields = Fields(scope.get("headers", ()))
-        method, version = scope["method"], scope.get("http_version", "1.1")
-        head = Head(method, path, scope["query_string"], version, fields, None, True, False)
-        request = self._request = app.request(
-            head, scope.get("server"), self, root=quote(scope.get("root_path", ""))
+        head = Head(
+            Profile(scope["method"], scope.get("http_version", "1.1"), fields), path, scope["query_string"]
         )
+        request = self._request = app.request(head, self, quote(scope.get("root_path", "")))
         app.serve(request)
         if not self._ended.done():
             listening = asyncio.get_running_loop().create_task(self._listen())
@@ -113,8 +113,9 @@ class _Wire:
         """Whether the client has left."""
         return self._ended.done()
 
-    def answer(self, answer: Answer, stamp: bytes) -> None:
+    def answer(self, answer: Answer, stamp: bytes, now: float) -> None:
         """Send an answer."""
+        del now
         self._answer = None if self._begun else (answer, stamp)
         self._end()
 

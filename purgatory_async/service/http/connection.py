@@ -29,14 +29,13 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.header_fields import Head
 from purgatory_async.service.http.answer_writer import AnswerWriter
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext
-from purgatory_async.service.http.head import Head, take_head
 from purgatory_async.service.http.phase import Phase
 
 MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
-MAX_SPARED: Final = 65_536  # bytes of an unused body that are read to keep the connection
 MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort
 
 
@@ -47,14 +46,13 @@ class Connection(AnswerWriter, asyncio.Protocol):
         context: What all connections of its server share.
     """
 
-    __slots__ = ("_body", "_ignored", "_input", "_last", "_phase", "_stopped")
+    __slots__ = ("_ignored", "_input", "_last", "_phase", "_stopped")
 
     def __init__(self, context: ServerContext) -> None:
         super().__init__(context)
         self._phase = Phase.HEAD
         self._last = False  # whether the server stops, so that one more request is answered at most
         self._input: bytearray | None = None  # an incomplete head, or bytes that follow the request
-        self._body: Body | None = None  # of the present request, until it is complete
         self._ignored = 0
         self._stopped = False  # whether reading is paused
 
@@ -70,7 +68,7 @@ class Connection(AnswerWriter, asyncio.Protocol):
         """Expect a request."""
         self._transport = cast("asyncio.Transport", transport)
         own = transport.get_extra_info("sockname")
-        self._address = own[:2] if isinstance(own, tuple) else (os.fsdecode(own), None)
+        self.address = own[:2] if isinstance(own, tuple) else (os.fsdecode(own), None)
         self.context.connections.add(self)
         self._watch()
 
@@ -88,14 +86,14 @@ class Connection(AnswerWriter, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes by the present phase."""
-        if self._phase.deaf:
+        if self._phase.ready:
+            self._take_head(data)
+        elif self._phase.deaf:
             self._ignore(data)
         elif self._body is not None:
             self._take_body(self._body, data)
-        elif self._request is not None:
-            self._keep(data)
         else:
-            self._take_head(data)
+            self._keep(data)
 
     def shutdown(self) -> None:
         """Close after the present answer; without one, after that to a request that may be on its way.
@@ -124,55 +122,57 @@ class Connection(AnswerWriter, asyncio.Protocol):
         self._write_refusal(problem)
         self._end(sending=True)
 
-    def _is_reusable(self) -> bool:
-        if self._body is None:
-            return True
-        # Without 100 Continue the client may send its body or not, so what follows is ambiguous.
-        return not self._expects and isinstance(self._body, SizedBody) and self._body.left <= MAX_SPARED
-
     def _answered(self, now: float) -> None:
-        if not self._transport.is_closing():
+        # Nearly always nothing came behind the request, and all of its answer has left.
+        if self._phase is _ANSWERING and self._keep_alive and self._input is None and not self.blocked:
+            self._request = None
+            self._phase = _ANSWERING.moves["turn"]
+            self._until = now + self.context.deadlines.idle
+            if self._until < self._due:
+                self._watch(now)
+        elif not self._transport.is_closing():
             self._resume_reading()
-            self._go_on(now)
+            self._go_on()
 
     # Input.
 
     def _take_head(self, data: bytes) -> None:
         """Add to the head, and start its request once it is complete."""
         try:
-            head, rest = take_head(self._input, data, self.context.probed)
+            taken = self.context.heads.take(self._input, data)
         except problems.Problem as problem:
             self.refuse(problem)
             return
-        if head is not None:
+        if taken is not None:
             self._input = None
-            self._start(head, bytes(rest))
+            self._start(*taken)
         elif self._input is None:
-            self._input = bytearray(rest)
+            self._input = bytearray(data)
             if self._phase is Phase.IDLE:  # the deadline of the first head runs since accept
                 self._move("begin")
                 self._watch()
 
     def _start(self, head: Head, rest: bytes) -> None:
-        app = self.context.app
-        request = self._request = app.request(head, self._address, self)
-        self._keep_alive = head.keep_alive and not self._last
+        app, profile = self.context.app, head.profile
+        request = self._request = app.request(head, self)
+        self._keep_alive = profile.keep_alive and not self._last
         self._begun = self._expects = False
-        length = head.length
+        length = profile.length
         if length is not None and length <= len(rest):  # most bodies come with their heads
+            self._phase = self._phase.moves["request"]
             if length:
                 request.feed(rest[:length], whole=True)
                 rest = rest[length:]
-            self._move("request")
         else:
-            self._expects = head.expects_continue
+            self._expects = profile.expects_continue
             self._body = ChunkedBody() if length is None else SizedBody(length)
             self._move("upload")
             self._watch()
         if rest:
             self.data_received(rest)
-        if not request.gone:
-            app.serve(request)
+            if request.gone:
+                return
+        app.serve(request)
 
     def _take_body(self, body: Body, data: bytes) -> None:
         request = self._request
@@ -220,17 +220,17 @@ class Connection(AnswerWriter, asyncio.Protocol):
         if self._ignored > MAX_IGNORED:
             self.cut()
 
-    def _go_on(self, now: float | None = None) -> None:
+    def _go_on(self) -> None:
         if not self._keep_alive:
             self._end(sending=self._phase is not Phase.ANSWERING or self._input is not None)
         elif self._phase is not Phase.BODY and not self.blocked:  # or memory would hold a second answer
             if self._input is None:
-                self._turn(now)
+                self._turn()
             else:
                 # One request per loop pass, so a thousand in one read do not block the loop.
                 asyncio.get_running_loop().call_soon(self._turn)
 
-    def _turn(self, now: float | None = None) -> None:
+    def _turn(self) -> None:
         """Start the next request, or wait for it."""
         if self._transport.is_closing():
             return
@@ -242,12 +242,8 @@ class Connection(AnswerWriter, asyncio.Protocol):
         behind, self._input = self._input, None
         if behind is not None:
             self._take_head(bytes(behind))
-        elif now is None or self._entry is None or self._last:
-            self._watch(now)
         else:
-            self._until = now + self.context.deadlines.idle
-            if self._entry.when > self._until:
-                self._watch(now)
+            self._watch()
 
     def _end(self, *, sending: bool) -> None:
         """Close; if the client may be sending, linger so that it can read the answer.
@@ -287,6 +283,7 @@ class Connection(AnswerWriter, asyncio.Protocol):
             self.refuse(problems.too_slow("head" if heads else "body", seconds or 0.0))
 
 
+_ANSWERING: Final = Phase.ANSWERING
 _LATE: Final[Mapping[Phase, Callable[[Connection], None]]] = {
     Phase.HEAD: Connection._late,
     Phase.BODY: Connection._late,

@@ -1,12 +1,13 @@
 """What all connections of a server share: the application, the timer and the deadlines of clients."""
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from purgatory_async import Timer, TimerHandle
-from purgatory_async.service.http.answer import Openings, http_date
-from purgatory_async.service.http.head import PROBED
+from purgatory_async.service.http.answer import AnswerHeads, http_date
+from purgatory_async.service.http.head import PROBED, HeadReader
 from purgatory_async.service.http.phase import Phase
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.http.wire import Application
@@ -80,7 +81,8 @@ class ServerContext:
 
     Attributes:
         connections: The open ones.
-        openings: What answers begin with.
+        heads: Reads the heads of requests.
+        answer_heads: Makes those of answers.
     """
 
     def __init__(
@@ -101,9 +103,9 @@ class ServerContext:
         self.log: Final = log
         self.unsent: Final = unsent
         self.now: Final = now or timer.time
-        self.probed: Final = probed
         self.connections: Final[set[Closable]] = set()
-        self.openings: Final = Openings(date)
+        self.heads: Final = HeadReader(probed)
+        self.answer_heads: Final = AnswerHeads(date)
 
 
 class Watched:
@@ -113,11 +115,12 @@ class Watched:
     thousand requests a second touches the timer once a minute, and a held request soon has no entry.
     """
 
-    __slots__ = ("_entry", "_until", "context")
+    __slots__ = ("_due", "_entry", "_until", "context")
 
     def __init__(self, context: ServerContext) -> None:
         self.context = context
         self._entry: TimerHandle | None = None
+        self._due = math.inf  # when the entry looks, at the latest
         self._until = 0.0
 
     def _allowed(self) -> Allowed:
@@ -138,24 +141,22 @@ class Watched:
         if allowed is None:
             return  # a present entry drops itself when due
         timer, delay = self.context.timer, allowed[0]
-        self._until = (self.context.now() if now is None else now) + delay
+        self._until = until = (self.context.now() if now is None else now) + delay
         if timer.closed:
             self.cut()
-        elif self._entry is None:
-            self._entry = timer.call_later(delay, Watched._look, self)
-        elif self._entry.when > self._until:
-            self._entry.reschedule(delay)
+        elif until < self._due:
+            self._unwatch()
+            self._entry, self._due = timer.call_later(delay, Watched._look, self), until
 
     def _look(self) -> None:
         """Run the deadline if it has passed, or schedule the rest."""
-        self._entry = None
+        self._entry, self._due = None, math.inf
         allowed = self._allowed()
         if allowed is None:
             return
-        timer = self.context.timer
         left = self._until - self.context.now()
         if left > 0:
-            self._entry = timer.call_later(left, Watched._look, self)
+            self._entry, self._due = self.context.timer.call_later(left, Watched._look, self), self._until
         else:
             allowed[1](self)
 
@@ -163,4 +164,4 @@ class Watched:
         """Cancel the timer's entry."""
         if self._entry is not None:
             self._entry.cancel()
-            self._entry = None
+            self._entry, self._due = None, math.inf

@@ -2,9 +2,8 @@
 
 Request smuggling needs two parsers that disagree about where a request ends. So a head must match an unambiguous
 grammar, and llhttp must then parse it to the same result, unless it is known to. The grammar is stricter: no bare CR or
-LF, no folded or
-nameless field, single spaces in the request line, exactly one ``Host``, and one length, given once. Only the probes of
-load balancers that speak HTTP/1.0 may leave ``Host`` out: it protects browsers, which send it.
+LF, no folded or nameless field, single spaces in the request line, exactly one ``Host``, and one length, given once.
+Only the probes of load balancers that speak HTTP/1.0 may leave ``Host`` out: it protects browsers, which send it.
 
 The caller finds the end of the head: the first empty line.
 """
@@ -12,17 +11,17 @@ The caller finds the end of the head: the first empty line.
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import httptools
 
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import Field, Fields
+from purgatory_async.service.contract.header_fields import Field, Fields, Head, Profile
 
 MAX_LINE: Final = 8192  # bytes of the request line, without its CRLF
 MAX_FIELDS: Final = 64
 MAX_FIELD_BYTES: Final = 16_384  # of all fields, with their CRLFs
-# The cache of parsed field blocks: how many, and how long each may be in bytes.
+# The profiles that are remembered: how many, and how long each may be in bytes.
 REMEMBERED: Final = 256
 REMEMBERED_BYTES: Final = 1024
 END: Final = b"\r\n\r\n"
@@ -35,8 +34,7 @@ _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _FIELDS: Final = rb"(?:" + _TOKEN + rb"++:[\t\x20-\x7e\x80-\xff]*+\r\n)*+"
 _HEAD: Final = re.compile(
     rb"(?:\r\n)?"  # some clients send an extra CRLF after a body
-    rb"([A-Z-]{1,32}+) ([!\"$-~]++) HTTP/(1\.[01])\r\n"
-    rb"(" + _FIELDS + rb")\r\n"
+    rb"([A-Z-]{1,32}+) ([!\"$-~]++) HTTP/(1\.[01]\r\n" + _FIELDS + rb")\r\n"
 )
 _BLOCK: Final = re.compile(_FIELDS)
 _FIELD: Final = re.compile(rb"([^:]++):([^\r]*+)\r\n")  # within a match of `_HEAD`
@@ -56,29 +54,6 @@ _VERSION: Final = re.compile(rb"HTTP/[0-9.]{1,8}+")
 _HANDSHAKE: Final = b"\x16"  # the first byte of a TLS client hello
 
 
-class Head(NamedTuple):
-    """A parsed head.
-
-    Attributes:
-        path: Percent-encoded, from its first slash; ``*`` for the whole server.
-        query: Without its question mark.
-        version: ``1.0`` or ``1.1``.
-        fields: Lower-case names and stripped values, in order.
-        length: The body's, in bytes; None if it is chunked.
-        keep_alive: Whether another request may follow on the connection.
-        expects_continue: Whether the client awaits ``100 Continue`` before the body.
-    """
-
-    method: str
-    path: bytes
-    query: bytes
-    version: str
-    fields: Fields
-    length: int | None
-    keep_alive: bool
-    expects_continue: bool
-
-
 def check_start(window: Window, looked: int) -> None:
     """Refuse an incomplete head early, if it exceeds a limit or has a forbidden byte.
 
@@ -95,72 +70,82 @@ def check_start(window: Window, looked: int) -> None:
         raise _malformed(bytes(window))
 
 
-def take_head(
-    before: bytearray | None, data: bytes, probed: Collection[bytes] = PROBED
-) -> tuple[Head | None, Window]:
-    """Add what came to a head.
+class HeadReader:
+    """Reads the heads of a server's requests, and remembers their profiles.
 
     Args:
-        before: What came of it earlier, which grows; None for nothing.
-        data: What came now.
-        probed: As of `read_head`.
-
-    Returns:
-        The head and what follows it, once it is complete; otherwise None and all that came of it.
-
-    Raises:
-        Problem: As `read_head`, also before it is complete.
+        probed: The paths that HTTP/1.0 may ask for without ``Host``.
     """
-    window: Window = data
-    looked = 0
-    if before is not None:
-        looked = len(before)
-        before += data
-        window = before
-    end = window.find(END, max(0, looked - len(END) + 1)) + len(END)
-    if end >= len(END):
-        return read_head(bytes(window[:end]), probed), window[end:]
-    check_start(window, looked)
-    return None, window
 
+    def __init__(self, probed: Collection[bytes] = PROBED) -> None:
+        self._probed: Final = probed
+        # Most clients repeat their fields, and similar clients send the same ones.
+        self._remembered: Final = lru_cache(maxsize=REMEMBERED)(_read_profile)
 
-def read_head(raw: bytes, probed: Collection[bytes] = PROBED) -> Head:
-    """Parse a complete head, including its empty line. O(length).
+    def __repr__(self) -> str:
+        return f"<HeadReader profiles={self._remembered.cache_info().currsize}>"
 
-    Args:
-        raw: The head.
-        probed: The paths that a request of HTTP/1.0 may ask for without ``Host``.
+    def take(self, before: bytearray | None, data: bytes) -> tuple[Head, bytes] | None:
+        """Add what came to a head.
 
-    Raises:
-        Problem: ``malformed-request``, ``target-too-long`` or ``headers-too-large``.
-    """
-    if len(raw) > MAX_LINE:  # a shorter one exceeds no limit
-        _check_sizes(raw)
-    match = _HEAD.fullmatch(raw)
-    if match is None:
-        raise _malformed(raw)
-    method, target, version, block = match.groups()
-    # Most clients repeat their fields, and similar clients send the same ones.
-    framing = _remembered(block) if len(block) <= REMEMBERED_BYTES else _read_fields(block)
-    if framing.length is None and version == b"1.0":
-        raise problems.malformed_request("HTTP/1.0 has no chunks; send Content-Length")
-    usual = method in _METHODS and target.startswith(b"/")
-    path, _, query = (target if usual else _origin_form(target, method, framing.host)).partition(b"?")
-    if framing.host is None and not (version == b"1.0" and path in probed):
-        raise problems.malformed_request(f"Host must be given once in HTTP/{version.decode()}, got 0")
-    if not usual and (parsed := _Parsed(raw).target) != target:
-        shown = problems.shown(target), problems.shown(parsed)
-        raise problems.malformed_request(f"the target is ambiguous: two parsers read {' and '.join(shown)}")
-    return Head(
-        method=method.decode(),
-        path=path,
-        query=query,
-        version=version.decode(),
-        fields=framing.fields,
-        length=framing.length,
-        keep_alive=version == b"1.1" and not framing.close,
-        expects_continue=version == b"1.1" and framing.expects_continue,
-    )
+        Args:
+            before: What came of it earlier, which grows; None for nothing.
+            data: What came now.
+
+        Returns:
+            The head and what follows it; None until it is complete.
+
+        Raises:
+            Problem: As `read`, also before it is complete.
+        """
+        looked = 0
+        window: Window = data
+        if before is not None:
+            looked = len(before)
+            before += data
+            window = before
+        elif (match := _HEAD.match(data)) is not None:
+            return self._head(match), data[match.end() :]
+        end = window.find(END, max(0, looked - len(END) + 1)) + len(END)
+        if end >= len(END):
+            return self.read(bytes(window[:end])), bytes(window[end:])
+        check_start(window, looked)
+        return None
+
+    def read(self, raw: bytes) -> Head:
+        """Parse a complete head, including its empty line. O(length).
+
+        Raises:
+            Problem: ``malformed-request``, ``target-too-long`` or ``headers-too-large``.
+        """
+        match = _HEAD.fullmatch(raw)
+        if match is None:
+            _check_sizes(raw)
+            raise _malformed(raw)
+        return self._head(match)
+
+    def _head(self, match: re.Match[bytes]) -> Head:
+        if match.end() > MAX_LINE:  # a shorter one exceeds no limit
+            _check_sizes(match[0])
+        method, target, rest = match.groups()
+        profile = (self._remembered if len(rest) <= REMEMBERED_BYTES else _read_profile)(method, rest)
+        if profile.usual and target.startswith(b"/"):
+            path, _, query = target.partition(b"?")
+            return Head(profile, path, query)
+        return self._unusual(match[0], profile, target)
+
+    def _unusual(self, raw: bytes, profile: Profile, target: bytes) -> Head:
+        """Return a head whose line is looked at twice."""
+        host = profile.fields.by_name.get(b"host", (None,))[0]
+        path, _, query = _origin_form(target, profile.method, host).partition(b"?")
+        if host is None and not (profile.version == "1.0" and path in self._probed):
+            raise problems.malformed_request(f"Host must be given once in HTTP/{profile.version}, got 0")
+        if (parsed := _Parsed(raw).target) != target:
+            shown = problems.shown(target), problems.shown(parsed)
+            raise problems.malformed_request(
+                f"the target is ambiguous: two parsers read {' and '.join(shown)}"
+            )
+        return Head(profile, path, query)
 
 
 def are_fields(block: bytes, count: int) -> bool:
@@ -203,42 +188,38 @@ class _ParsedFields(_Parsed):
         self.ended = True
 
 
-class _Framing(NamedTuple):
-    """The fields of a head, and what they mean for its body and connection."""
-
-    fields: Fields
-    host: bytes | None
-    length: int | None
-    close: bool
-    expects_continue: bool
-
-
-def _read_fields(block: bytes) -> _Framing:
-    """Parse the fields of a head that matches the grammar."""
+def _read_profile(method: bytes, rest: bytes) -> Profile:
+    """Parse what a head that matches the grammar has besides its target: the method, and all from the version on."""
+    version, block = rest[:3].decode(), rest[5:]
     fields = Fields((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
     if len(fields) > MAX_FIELDS:
         raise problems.headers_too_large(f"header fields, got {len(fields)}", MAX_FIELDS)
     values = fields.by_name
-    options = b",".join(values.get(b"connection", ())).split(b",")
-    framing = _Framing(
-        fields,
-        _only_host(values.get(b"host", ())),
-        _body_length(values.get(b"content-length", ()), values.get(b"transfer-encoding", ())),
-        b"close" in [option.strip(_SPACE).lower() for option in options],
-        b"100-continue" in [value.lower() for value in values.get(b"expect", ())],
-    )
+    _check_host(values.get(b"host", ()))
+    length = _body_length(values.get(b"content-length", ()), values.get(b"transfer-encoding", ()))
     # With an upgrade, llhttp does not parse the body's framing.
     parsed = _ParsedFields(b"GET / HTTP/1.1\r\n" + _UPGRADE.sub(_DECLINED, block) + b"\r\n")
     expected = [(_DECLINED if name == b"upgrade" else name, value) for name, value in fields]
-    if parsed.fields != expected or parsed.ended != (framing.length == 0):
+    if parsed.fields != expected or parsed.ended != (length == 0):
         odd = ["the length of the body"]
         if parsed.fields != expected:
             odd = sorted({name.decode() for name, _ in {*expected} ^ {*parsed.fields}}) or ["their order"]
         raise problems.malformed_request(f"the fields are ambiguous: two parsers differ in {', '.join(odd)}")
-    return framing
-
-
-_remembered: Final = lru_cache(maxsize=REMEMBERED)(_read_fields)
+    if length is None and version == "1.0":
+        raise problems.malformed_request("HTTP/1.0 has no chunks; send Content-Length")
+    options = [
+        option.strip(_SPACE).lower() for option in b",".join(values.get(b"connection", ())).split(b",")
+    ]
+    expects = [value.lower() for value in values.get(b"expect", ())]
+    return Profile(
+        method.decode(),
+        version,
+        fields,
+        length=length,
+        keep_alive=version == "1.1" and b"close" not in options,
+        expects_continue=version == "1.1" and b"100-continue" in expects,
+        usual=method in _METHODS and b"host" in values,
+    )
 
 
 def _body_length(lengths: Sequence[bytes], codings: Sequence[bytes]) -> int | None:
@@ -263,16 +244,13 @@ def _body_length(lengths: Sequence[bytes], codings: Sequence[bytes]) -> int | No
     return int(lengths[0]) if lengths else 0
 
 
-def _only_host(hosts: Sequence[bytes]) -> bytes | None:
-    if not hosts:
-        return None
-    if len(hosts) != 1:
+def _check_host(hosts: Sequence[bytes]) -> None:
+    if len(hosts) > 1:
         raise problems.malformed_request(f"Host must be given once, got {len(hosts)}")
-    if not _HOST.fullmatch(hosts[0]):
+    if hosts and not _HOST.fullmatch(hosts[0]):
         raise problems.malformed_request(
             f"Host must be a name or address with an optional port, got {problems.shown(hosts[0])}"
         )
-    return hosts[0]
 
 
 def _check_sizes(window: Window) -> None:
@@ -287,9 +265,9 @@ def _check_sizes(window: Window) -> None:
         raise problems.headers_too_large("bytes of header fields, got more", MAX_FIELD_BYTES)
 
 
-def _origin_form(target: bytes, method: bytes, host: bytes | None) -> bytes:
+def _origin_form(target: bytes, method: str, host: bytes | None) -> bytes:
     """Return a target's path and query; its authority, if any, must be the host's."""
-    if target.startswith(b"/") or (target == b"*" and method == b"OPTIONS"):
+    if target.startswith(b"/") or (target == b"*" and method == "OPTIONS"):
         return target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:

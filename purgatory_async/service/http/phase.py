@@ -26,10 +26,12 @@ class Phase(StrEnum):
 
     Attributes:
         moves: Where each event leads; any other event is a fault of the connection.
+        ready: Whether a request may begin.
         deaf: Whether what comes is thrown away.
     """
 
     moves: dict[str, "Phase"]
+    ready: bool
     deaf: bool
 
     def after(self, event: str) -> "Phase":
@@ -74,4 +76,5 @@ TRANSITIONS: Final[dict[Phase, dict[str, Phase]]] = {
 for _phase, _moves in TRANSITIONS.items():
     # Attributes: to look a member up in a dictionary takes longer than the rest of a move.
     _phase.moves = _moves
+    _phase.ready = "request" in _moves
     _phase.deaf = _phase in {Phase.DISCARDING, Phase.LINGERING, Phase.CLOSING, Phase.CLOSED}

@@ -3,14 +3,14 @@
 Labels are bounded whatever clients send: a route is the template of a path, and unknown methods are one.
 """
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from purgatory_async.clock import monotonic
 from purgatory_async.metrics import Histogram
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.logs import Log
@@ -28,7 +28,7 @@ class _Line:
     __slots__ = ("seconds", "statuses")
 
     def __init__(self) -> None:
-        self.statuses: dict[int, int] = {}
+        self.statuses = defaultdict[int, int](int)
         self.seconds = Histogram(BUCKETS)
 
 
@@ -37,15 +37,13 @@ class Traffic(Collector):
 
     Args:
         access_log: Gets a record for each answer; None for no access log.
-        now: The service's clock, in seconds.
 
     Attributes:
         held: How many requests are held, by route.
     """
 
-    def __init__(self, access_log: Log | None = None, now: Callable[[], float] = monotonic) -> None:
+    def __init__(self, access_log: Log | None = None) -> None:
         self._access_log: Final = access_log
-        self._now: Final = now
         self._lines: dict[tuple[str, str], _Line] = {}
         self.held: Final[dict[str, int]] = {}
         self._refused = dict.fromkeys(Kind, 0)
@@ -57,24 +55,26 @@ class Traffic(Collector):
         """Count a refusal. O(1)."""
         self._refused[kind] += 1
 
-    def end(self, visit: Visit, status: int, sent: int) -> None:
+    def end(self, visit: Visit, status: int, sent: int, now: float) -> None:
         """Count and log an answer. O(1).
 
         Args:
             visit: Whose it is.
             status: The status of the answer.
             sent: Bytes of its body.
+            now: Seconds of the service's clock.
         """
-        place = visit.route, visit.method if visit.method in METHODS else OTHER
-        line = self._lines.get(place)
-        if line is None:
-            line = self._lines[place] = _Line()
-        line.statuses[status] = line.statuses.get(status, 0) + 1
-        seconds = self._now() - visit.began
-        if visit.method:
+        method = visit.method
+        line = self._lines.get((visit.route, method)) or self._line(visit.route, method)
+        line.statuses[status] += 1
+        seconds = now - visit.began
+        if method:
             line.seconds.observe(seconds)
         if self._access_log is not None:
             _log(self._access_log, visit, status, seconds, sent)
+
+    def _line(self, route: str, method: str) -> _Line:
+        return self._lines.setdefault((route, method if method in METHODS else OTHER), _Line())
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics; Prometheus's client calls this once per scrape."""
@@ -104,7 +104,7 @@ class Traffic(Collector):
 
 
 def _log(log: Log, visit: Visit, status: int, seconds: float, sent: int) -> None:
-    trace_id = trace_id_of(visit.fields)
+    trace_id = trace_id_of(visit.profile.fields)
     log.info(
         "request",
         _event="request",

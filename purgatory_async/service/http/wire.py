@@ -4,30 +4,36 @@ The connection turns bytes into a request, and calls `Application.serve`. The ap
 `Wire`: at once, or when what the request waits for has come.
 """
 
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from purgatory_async.service.contract.header_fields import Fields
+from purgatory_async.service.contract.header_fields import Address, Head
 from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.http.answer import Answer
-from purgatory_async.service.http.head import Head
-from purgatory_async.service.visit import Server, Visit
-
-Address = tuple[str, int | None] | None
-"""The address that a connection reached, a Unix socket's path included; None if it is not known."""
-
-_NO_HEAD: Final = ("", b"", b"", "", Fields())
+from purgatory_async.service.visit import Visit
 
 
 class Wire(Protocol):
-    """Where a request came from, and where its answer goes."""
+    """Where a request came from, and where its answer goes.
+
+    Attributes:
+        address: Which it reached.
+    """
+
+    address: Address
 
     @property
     def closing(self) -> bool:
         """Whether nothing can be sent any more."""
         ...
 
-    def answer(self, answer: Answer, stamp: bytes) -> None:
-        """Send an answer, with the lines of further fields; does nothing once the client has left."""
+    def answer(self, answer: Answer, stamp: bytes, now: float) -> None:
+        """Send an answer; does nothing once the client has left.
+
+        Args:
+            answer: The answer.
+            stamp: The lines of further fields.
+            now: Seconds of the service's clock.
+        """
 
     def await_body(self) -> None:
         """Let the client send a body that it holds back until its head was seen."""
@@ -50,33 +56,11 @@ class Wire(Protocol):
 
 
 class Asked(Visit):
-    """A request, as its connection knows it.
+    """A request, as its connection knows it."""
 
-    Args:
-        server: Answers it.
-        wire: Takes its answer.
-        head: None if it is malformed.
-        began: When the head was complete, in seconds of the service's clock.
-        held: How many requests are held, by route.
+    __slots__ = ()
 
-    Attributes:
-        query_string: The text after the question mark.
-        version: Of HTTP: ``1.0`` or ``1.1``.
-    """
-
-    __slots__ = ("query_string", "version", "wire")
-
-    def __init__(
-        self, server: Server, wire: Wire, head: Head | None, *, began: float, held: dict[str, int]
-    ) -> None:
-        method, path, self.query_string, self.version, fields = _NO_HEAD if head is None else head[:5]
-        super().__init__(server, method, path, fields, began=began, held=held)
-        self.wire = wire
-
-    @property
-    def left(self) -> bool:
-        """Whether its client has left, also if that was seen only now."""
-        return self.gone or self.wire.closing
+    wire: Wire
 
     def feed(self, content: bytes, *, whole: bool) -> None:
         """Give it a piece of its body; ``whole`` says that this was the last one. Here it is dropped."""
@@ -85,12 +69,11 @@ class Asked(Visit):
 class Mounted(Protocol):
     """Answers requests, wherever they come from."""
 
-    def request(self, head: Head | None, address: Address, wire: Wire, /, *, root: str = "") -> Any:
-        """Return the request of a head; None if that is malformed, so that it can only be refused.
+    def request(self, head: Head, wire: Wire, /, root: str = "") -> Any:
+        """Return the request of a head.
 
         Args:
             head: The request's head.
-            address: Which the connection reached.
             wire: Takes the answer.
             root: Where the application is mounted, percent-encoded.
         """

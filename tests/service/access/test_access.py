@@ -5,7 +5,7 @@ import pytest
 from purgatory_async.service.access.check import Access
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.app import create_app
-from purgatory_async.service.contract.header_fields import Fields
+from purgatory_async.service.contract.header_fields import Fields, Profile
 from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.settings.settings import Settings, SettingsError
 from purgatory_async.testing import settle
@@ -91,10 +91,10 @@ async def test_a_path_with_one_open_method_keeps_the_others_closed(tokens):
     access = Access(Settings(tokens=tokens))
     mixed = {"GET": ROUTES["/healthz"]["GET"], "POST": ROUTES["/v1/keys/{key}/signal"]["POST"]}
     fields = Fields([(b"host", b"localhost")])
-    access.check("GET", "1.1", fields, None, mixed)
+    access.check(Profile("GET", "1.1", fields), None, mixed)
     for method in ("POST", "PUT", "HEAD"):
         with pytest.raises(Problem) as refused:
-            access.check(method, "1.1", fields, None, mixed)
+            access.check(Profile(method, "1.1", fields), None, mixed)
         assert refused.value.kind is Kind.UNAUTHORIZED
 
 

@@ -9,7 +9,7 @@ import pytest
 from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.service.held import stream
 from purgatory_async.service.held.feed import CHUNK, KEPT
-from purgatory_async.service.http.head import read_head
+from purgatory_async.service.http.head import HeadReader
 from purgatory_async.testing import cancel_sweep, settle
 from purgatory_async.web.race import ClientLeft
 from tests.service.held.event_reading import comments_in, events_in
@@ -269,7 +269,7 @@ async def test_a_server_error_on_send_counts_as_a_disconnect(client):
 async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
     client = make_client()
     service = client.service
-    head = read_head(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    head = HeadReader().read(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     async def scenario():
         loop, sends = asyncio.get_running_loop(), []
@@ -295,7 +295,7 @@ async def test_a_stream_cancelled_anywhere_leaves_nothing_behind(make_client):
         ticking = loop.call_soon(tick)
         try:
             with contextlib.suppress(ClientLeft):
-                await service.held.streams.stream(client.app.request(head, None, Wire()), 0)
+                await service.held.streams.stream(client.app.request(head, Wire()), 0)
         finally:
             ticking.cancel()
 

@@ -98,7 +98,7 @@ async def test_an_answer_after_the_client_left_is_dropped(connect):
     await link.hang_up()
     (gone,) = wired.app.requests
     assert (gone.gone, gone.ended) == (True, True)
-    gone.wire.answer(Answer(200, b"late"), b"")
+    gone.wire.answer(Answer(200, b"late"), b"", 0.0)
     assert not link.pipe.written
 
 
@@ -109,7 +109,7 @@ async def test_half_a_stream_is_not_taken_for_a_whole_one(connect):
     await made.wire.open(b"")
     await made.wire.send(b"half")
     made.ended = True
-    made.wire.answer(Answer(500, b"{}"), b"")
+    made.wire.answer(Answer(500, b"{}"), b"", 0.0)
     assert link.pipe.cut
     assert link.pipe.written.count(b"HTTP/1.1 ") == 1
 

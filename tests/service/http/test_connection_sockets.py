@@ -256,7 +256,7 @@ async def test_a_front_that_stops_lets_answers_leave_then_cuts():
         for connection in list(context.connections):
             connection.shutdown()
         answered.ended = True
-        answered.wire.answer(Answer(200, b"ok"), b"")
+        answered.wire.answer(Answer(200, b"ok"), b"", 0.0)
         assert (await reader.read()).endswith(b"ok")
         await until(lambda: len(context.connections) == 1)
     assert await silent.read() == b""

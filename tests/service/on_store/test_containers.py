@@ -24,7 +24,7 @@ BOUNDS = {
     "held requests of each worker": """
         held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
         held.followers:_Follower.heard held.stream:Streams.running held.takers:Takers._left
-        held.takers:Takers._leased http.traffic:Traffic.held
+        held.takers:Takers._leased http.traffic:Traffic.held app:Application.held
         held.requests:HeldRequests._ended durable.fold.queues:Queues.takers
         durable.fold.leases:Line.by_writer held.pacing:Pace._batches
     """,

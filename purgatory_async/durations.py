@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from purgatory_async.clock import MAX_TIMEOUT
 
 __all__ = [
+    "ADVICE",
     "GRAMMAR",
     "MAX_TIMEOUT",
     "UNIT",
@@ -29,14 +30,15 @@ __all__ = [
 
 UNIT: Final = "(ms|s|m|h|d)?"
 GRAMMAR: Final = f"[0-9]{{1,9}}{UNIT}"
+ADVICE: Final = "write it as 250ms, 30s, 10m, 24h or 7d (bare digits are seconds)"
 Duration = float | dt.timedelta | str
 """What the clients take as a duration: seconds, a `timedelta`, or text of the grammar."""
 
 T = TypeVar("T")
 
 _DURATION: Final = re.compile(f"([0-9]{{1,9}}){UNIT}")
-_FRACTIONS: Final = f"[0-9]{{0,9}}[.]?[0-9]{{1,9}}{UNIT}"
-_WITH_FRACTION: Final = re.compile(f"([0-9]{{0,9}}[.]?[0-9]{{1,9}}){UNIT}")
+_FRACTIONS: Final = f"([0-9]{{1,9}}|[0-9]{{0,9}}[.][0-9]{{1,9}}){UNIT}"
+_WITH_FRACTION: Final = re.compile(_FRACTIONS)
 _MILLISECONDS: Final = {None: 1000, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -55,8 +57,7 @@ def parse_duration(text: str, name: str = "a duration", *, fractions: bool = Fal
     match = (_WITH_FRACTION if fractions else _DURATION).fullmatch(text)
     if match is None:
         raise ValueError(
-            f"{name} must follow {_FRACTIONS if fractions else GRAMMAR}, got {text[:40]!a}; "
-            "write it as 250ms, 30s, 10m, 24h or 7d (bare digits are seconds)"
+            f"{name} must follow {_FRACTIONS if fractions else GRAMMAR}, got {text[:40]!a}; {ADVICE}"
         )
     return float(match[1]) * _MILLISECONDS[match[2]] / 1000
 

@@ -39,6 +39,7 @@ NOT_DURATIONS = [
     pytest.param("1h30m", id="two units"),
     pytest.param("P1D", id="ISO 8601"),
     pytest.param("1234567890s", id="ten digits"),
+    pytest.param("0123456789s", id="ten digits with a zero"),
     pytest.param("1e3s", id="exponent"),
     pytest.param("soon", id="a word"),
 ]

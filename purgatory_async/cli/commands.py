@@ -96,6 +96,7 @@ def serve_command(config: Path | None, **flags: object) -> int:
     """Serve until SIGTERM or SIGINT, then answer every held request and exit.
 
     Settings come from the file, then from variables like PURGATORY_MAX_WAIT, then from flags; the later wins.
+    Durations are like 250ms, 55s, 10m, 24h or 30d; plain numbers are seconds.
 
     \b
     Example:

@@ -41,7 +41,7 @@ def test_the_help_lists_the_command(capsys):
         (["--host", "0.0.0.0"], "advertised_host must be given with host '0.0.0.0'"),
         (
             ["--replica-lag", "5w"],
-            "'--replica-lag': a duration must follow [0-9]{0,9}[.]?[0-9]{1,9}(ms|s|m|h|d)?",
+            "'--replica-lag': a duration must follow ([0-9]{1,9}|[0-9]{0,9}[.][0-9]{1,9})(ms|s|m|h|d)?",
         ),
         (["--rebalance-delay", "-1s"], "'--rebalance-delay': a duration must follow"),
         (["--idle-timeout", "99999d"], "'--idle-timeout': must be from 0 to 3155760000 seconds, got 99999d"),

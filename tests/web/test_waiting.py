@@ -1,8 +1,23 @@
 """Which wait applies, and which header reports it."""
 
+from urllib.parse import quote
+
 import pytest
 
 from purgatory_async.web.waiting import asked_wait, decided_wait, preferred_wait, shortened
+from tests.spellings import DURATIONS, NO_NUMBERS_EITHER, NOT_DURATIONS, UNBOUNDED
+
+
+@pytest.mark.parametrize(("text", "seconds"), (DURATIONS | UNBOUNDED).items())
+def test_a_query_and_a_preference_have_the_spellings_of_all(text, seconds):
+    assert asked_wait(f"wait={text}") == preferred_wait(f'wait="{text}"') == seconds
+
+
+@pytest.mark.parametrize("text", [*NOT_DURATIONS, *NO_NUMBERS_EITHER])
+def test_a_query_refuses_what_a_preference_ignores(text):
+    assert preferred_wait(f'wait="{text}"') is None
+    with pytest.raises(ValueError, match="wait must follow"):
+        asked_wait(f"wait={quote(text)}")
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def _width_ns(_: click.Context, __: click.Parameter, value: str) -> int:
         seconds = Decimal(value)
     except InvalidOperation:
         try:
-            seconds = Decimal(parse_duration(value))  # exact: whole milliseconds below 2^53
+            seconds = Decimal(round(parse_duration(value) * 1000)) / 1000
         except ValueError:
             seconds = Decimal("NaN")
     if not (seconds.is_finite() and 0 < seconds <= _LONGEST_S) or seconds * _NS % 1:

@@ -7,7 +7,7 @@ from typing import Final
 
 from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed
 from purgatory_async.durable.history import PATTERN as HISTORY
-from purgatory_async.durations import GRAMMAR, parse_duration
+from purgatory_async.durations import ADVICE, GRAMMAR, parse_duration
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.percent import percent_decoded
 
@@ -73,7 +73,7 @@ class Query:
         try:
             return parse_duration(values[0])
         except ValueError:
-            raise problems.bad_parameter("wait", values[0], GRAMMAR) from None
+            raise problems.bad_parameter("wait", values[0], GRAMMAR, ADVICE) from None
 
     def need(self) -> WireNeed:
         """Return ``need``, "any" if it is absent.

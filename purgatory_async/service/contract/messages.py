@@ -33,7 +33,7 @@ ID_SCHEMA: Final = {"pattern": "^[A-Za-z0-9._~-]{1,128}$"}
 REFERENCE: Final = "#/components/schemas/{name}"
 LONGEST: Final = int(MAX_TIMEOUT)
 DURATION: Final = {"pattern": f"^{GRAMMAR}$"}
-_SOME_DURATION: Final = {"pattern": f"^0{{0,8}}[1-9][0-9]{{0,8}}{UNIT}$"}
+_SOME_DURATION: Final = {"pattern": f"^(?!0+{UNIT}$){GRAMMAR}$"}
 
 _Key = Annotated[str, Meta(extra_json_schema=KEY_SCHEMA)]
 _Keys = Annotated[list[_Key], Meta(extra_json_schema={"minItems": 1, "maxItems": 64})]

@@ -136,12 +136,12 @@ def invalid(pointer: str, detail: str, *more: Fault) -> Problem:
     return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail), *more])
 
 
-def bad_parameter(parameter: str, value: str | None, grammar: str) -> Problem:
-    """A query parameter is unknown, repeated, missing or does not follow its grammar."""
+def bad_parameter(parameter: str, value: str | None, grammar: str, advice: str = "") -> Problem:
+    """A query parameter is unknown, repeated, missing or does not follow its grammar; advice is the next step."""
     given = "got nothing" if value is None else f"got {shown(value)}"
     return Problem(
         Kind.BAD_PARAMETER,
-        f"{shown(parameter)} must be {grammar}, {given}",
+        f"{shown(parameter)} must be {grammar}, {given}{advice and f'; {advice}'}",
         parameter=parameter,
         value=value,
         grammar=grammar,

@@ -25,7 +25,7 @@ class EngineLog(ABC):
         self._tail = Tail(self._open, poll_s)
         self._queue = AppendQueue(self._append)
         self._trip = SharedTrip(self._end)
-        self._epoch = ""
+        self._epoch = self._follows = ""  # the present epoch, and that of the last follower
         self._followed = False
 
     async def append(self, entries: Sequence[bytes]) -> Appended:
@@ -38,10 +38,16 @@ class EngineLog(ABC):
         """Yield the entries after a position; see `Log.follow`."""
         self._open.require("follow")
         check_follow(after)
-        epoch, self._followed = self._epoch, True
+        epoch = self._follows = self._epoch
+        self._followed = True
         async with aclosing(self._tail.follow(after, epoch, partial(self._read, epoch))) as reads:
             async for entries in reads:
                 yield entries
+
+    def end_now(self) -> int | None:
+        """Return nothing: the engine has to be asked; see `Log.end_now`."""
+        self._open.require("ask for its end")
+        return None
 
     async def end(self) -> int:
         """Return the newest position; see `Log.end`."""

@@ -235,6 +235,13 @@ class Log(Protocol):
         """
         ...
 
+    def end_now(self) -> int | None:
+        """Return what `end` would, without asking the engine; None if only the engine knows it.
+
+        No worker has shown more than it, in the epoch in which this log is followed. O(1).
+        """
+        ...
+
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint, then trim the entries at or before ``position - keep``.
 

@@ -143,6 +143,11 @@ class MemoryLog:
         self._open.require("ask for its end")
         return self._store.position
 
+    def end_now(self) -> int:
+        """Return the newest position; see `Log.end_now`."""
+        self._open.require("ask for its end")
+        return self._store.position
+
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint and trim; see `Log.save`."""
         self._open.require("save")

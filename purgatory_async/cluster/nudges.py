@@ -1,6 +1,7 @@
-"""Nudges between processes: after a commit, one byte to each Unix datagram socket of a folder.
+"""Nudges between processes: what was just appended, to each Unix datagram socket of a folder.
 
-A nudge is a hint. A lost one costs a follower the rest of its poll interval, nothing else.
+A nudge is a hint that saves a read. It carries the batch with its place, and a checksum. One that is lost, cut or too
+large, or comes twice or late, costs a follower a read or the rest of its poll interval, nothing else.
 """
 
 import asyncio
@@ -8,10 +9,56 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Callable
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Final
 
-__all__ = ["Nudges"]
+from purgatory_async.cluster.log import Appended
+
+__all__ = ["Nudges", "pack", "unpack"]
+
+LARGEST: Final = 60_000
+"""Bytes of a nudge; a larger batch is read."""
+AT_ONCE: Final = 64  # nudges heard before other tasks run
+
+_HEAD: Final = struct.Struct("<8s24sqqI")
+_CHECKSUM: Final = struct.Struct("<I")
+_KIND: Final = b"purg\0\0\0\1"
+_BARE: Final = b"\0"  # carries nothing
+
+Told = Callable[[str, Appended, Sequence[bytes]], object]
+
+
+def pack(epoch: str, appended: Appended, entries: Sequence[bytes]) -> bytes:
+    """Return the nudge of a batch.
+
+    >>> unpack(pack("e", Appended(7, 1_000), [b"a", b""]))
+    ('e', Appended(first=7, at_us=1000), [b'a', b''])
+    """
+    lengths = [len(entry) for entry in entries]
+    if sum(lengths) + 4 * len(lengths) + _HEAD.size + _CHECKSUM.size > LARGEST:
+        return _BARE
+    head = _HEAD.pack(_KIND, epoch.encode(), *appended, len(entries))
+    body = b"".join((head, struct.pack(f"<{len(lengths)}I", *lengths), *entries))
+    return body + _CHECKSUM.pack(zlib.crc32(body))
+
+
+def unpack(nudge: bytes) -> tuple[str, Appended, Sequence[bytes]] | None:
+    """Return the batch of a nudge; None if these bytes are not a whole one."""
+    body, checksum = nudge[: -_CHECKSUM.size], nudge[-_CHECKSUM.size :]
+    if len(body) < _HEAD.size or _CHECKSUM.pack(zlib.crc32(body)) != checksum:
+        return None
+    kind, epoch, first, at_us, count = _HEAD.unpack_from(body)
+    start = _HEAD.size + 4 * count
+    if kind != _KIND or not count or start > len(body):
+        return None
+    places = list(accumulate(struct.unpack_from(f"<{count}I", body, _HEAD.size), initial=start))
+    if places[-1] != len(body):
+        return None
+    return epoch.rstrip(b"\0").decode(), Appended(first, at_us), [body[a:b] for a, b in pairwise(places)]
 
 
 class Nudges:
@@ -19,11 +66,13 @@ class Nudges:
 
     Args:
         folder: Where the sockets are; made if it is missing.
-        heard: Called on the running loop when another process nudges.
+        told: Called on the running loop with each batch that another process tells.
+        heard: Called instead if a nudge carries none.
     """
 
-    def __init__(self, folder: Path, heard: Callable[[], object]) -> None:
+    def __init__(self, folder: Path, told: Told, heard: Callable[[], object]) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
+        self._told = told
         self._heard = heard
         self._loop = asyncio.get_running_loop()
         # A socket's path has at most 107 bytes; through its descriptor the folder's is short.
@@ -38,25 +87,35 @@ class Nudges:
             self._socket.close()
             os.close(self._folder)
             raise
-        self._loop.add_reader(self._socket.fileno(), self._drain)
+        self._loop.add_reader(self._socket.fileno(), self.drain)
 
-    def send(self) -> None:
+    def send(self, epoch: str, appended: Appended, entries: Sequence[bytes]) -> None:
         """Nudge the others, from any thread. The socket of a process that has died is removed. O(processes)."""
         try:
-            with os.scandir(self._folder) as entries:
-                names = [entry.name for entry in entries]
+            with os.scandir(self._folder) as found:
+                names = [each.name for each in found]
         except OSError:
             return  # the polls go on
-        for name in names:
-            if name == self._name or name.startswith("."):
-                continue
+        others = [name for name in names if name != self._name and not name.startswith(".")]
+        nudge = pack(epoch, appended, entries) if others else _BARE
+        for name in others:
             try:
-                self._socket.sendto(b"\0", self._path(name))
+                self._socket.sendto(nudge, self._path(name))
             except ConnectionRefusedError:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=self._folder)
             except OSError:
                 pass  # its buffer is full, so it has been nudged; or it has just left
+
+    def drain(self) -> None:
+        """Hear what has come so far, at most 64 nudges; the loop calls it, too."""
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(AT_ONCE):
+                batch = unpack(self._socket.recv(LARGEST))
+                if batch is None:
+                    self._heard()
+                else:
+                    self._told(*batch)
 
     def close(self) -> None:
         """Remove the socket; no other thread may be in `send`."""
@@ -68,9 +127,3 @@ class Nudges:
 
     def _path(self, name: str) -> str:
         return f"/proc/self/fd/{self._folder}/{name}"
-
-    def _drain(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while self._socket.recv(16):
-                pass
-        self._heard()

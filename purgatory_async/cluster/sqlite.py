@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -87,10 +87,10 @@ class SqliteLog(EngineLog):
         for thread in (self._writing, self._reading):
             thread.start()
         try:
-            self._nudges = Nudges(self._path.with_name(f"{self._path.name}.d"), self._tail.hint)
+            self._nudges = Nudges(self._path.with_name(f"{self._path.name}.d"), self._told, self._tail.hint)
             self._of_loop.callback(self._nudges.close)
-            await self._writing.submit(partial(self._open_writer, epoch))
-            head = await self._reading.submit(self._open_reader)
+            head = await self._writing.submit(partial(self._open_writer, epoch))
+            await self._reading.submit(self._open_reader)
         except BaseException as error:
             await self.aclose()
             if isinstance(error, OSError):
@@ -103,6 +103,15 @@ class SqliteLog(EngineLog):
         """Make another epoch, as after a backup was restored; return it."""
         self._open.require("change its epoch")
         return await self._writing.submit(self._writer.change_epoch)
+
+    def end_now(self) -> int | None:
+        """Return the newest position without asking; see `Log.end_now`. Reads a few bytes of ``PATH.lock``. O(1)."""
+        self._open.require("ask for its end")
+        mark = None
+        with suppress(OSError):
+            if not self._reader.mark.removed:
+                mark = self._reader.mark.read()
+        return mark.position if mark is not None and mark.epoch == (self._follows or self._epoch) else None
 
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint and trim; see `Log.save`. Appends go on between the parts."""
@@ -144,22 +153,24 @@ class SqliteLog(EngineLog):
             thread.abandon(unknown, but=its_end)
         await self._queue.aclose()
 
-    def _open_writer(self, epoch: str) -> None:
+    def _open_writer(self, epoch: str) -> Head:
         self._writer = SqliteWriter(self._path, self._sync, epoch)
         self._of_writing.callback(self._writer.close)
+        return self._writer.opened
 
-    def _open_reader(self) -> Head:
+    def _open_reader(self) -> None:
         self._reader = SqliteReader(self._path, self._sync)
         self._of_reading.callback(self._reader.close)
-        return self._reader.head()
 
     async def _append(self, entries: Sequence[bytes]) -> Appended:
         if self._late is not None:
             await self._require_done(self._late)
-        commit = self._late = self._writing.submit(partial(self._commit, entries))
+        # Told in its turn, so others hear of all batches in their order, and this process of those before its own.
+        commit = self._late = self._writing.submit(partial(self._writer.append, entries, self._nudges.send))
         commit.add_done_callback(retrieve)
         await self._require_done(commit)
         appended = commit.result()
+        self._nudges.drain()
         self._tail.append(self._epoch, appended, entries)
         return appended
 
@@ -173,10 +184,11 @@ class SqliteLog(EngineLog):
                 f"{self._path} is not usable: {why}", cause="locked" if holder else "timeout"
             )
 
-    def _commit(self, entries: Sequence[bytes]) -> Appended:
-        appended = self._writer.append(entries)
-        self._nudges.send()
-        return appended
+    def _told(self, epoch: str, appended: Appended, entries: Sequence[bytes]) -> None:
+        if epoch == self._epoch:
+            self._tail.append(epoch, appended, entries)
+        else:
+            self._tail.hint()  # a follower meets the other epoch
 
     async def _read(self, epoch: str, after: int) -> Sequence[Entry]:
         try:

@@ -3,17 +3,17 @@
 Appends of all processes take turns on a lock file, whose queue is fair; SQLite's own busy wait sleeps and is not.
 """
 
-import fcntl
 import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from purgatory_async.cluster.end_mark import EndMark, EndMarkFile
 from purgatory_async.cluster.log import (
     MAX_READ_ENTRIES,
     Appended,
@@ -31,17 +31,14 @@ from purgatory_async.cluster.log import (
     new_epoch,
     one_read,
 )
-from purgatory_async.cluster.sqlite_lock import take_lock
 from purgatory_async.cluster.sqlite_schema import (
     BEFORE,
     BOUNDS,
     BUSY_S,
     DROP,
     GROWN_BYTES,
-    MARK_BYTES,
     TABLES,
     WAL_BOUND,
-    EndMark,
     require_same,
     seal,
     translated,
@@ -63,7 +60,6 @@ DROP_SLICE: Final = 4  # parts of about 1 MiB, for the same reason
 _SETTINGS: Final = ("journal_mode=WAL", "wal_autocheckpoint=4000", "cell_size_check=ON")
 _NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 _MOUNTS: Final = Path("/proc/self/mountinfo")
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class _File:
@@ -116,7 +112,24 @@ class _File:
 
 
 class SqliteReader(_File):
-    """What the reader thread does."""
+    """What the reader thread does.
+
+    Attributes:
+        mark: The end mark, which the loop reads, too.
+    """
+
+    def __init__(self, path: Path, sync: str) -> None:
+        super().__init__(path, sync)
+        try:
+            self.mark: Final = EndMarkFile(path)
+        except OSError as error:
+            super().close()
+            raise unusable(error, str(path)) from error
+
+    def close(self) -> None:
+        """Close the connection and the end mark."""
+        super().close()
+        self.mark.close()
 
     def read(self, after: int, epoch: str) -> list[Entry]:
         """Read the entries after a position, as many as one read has; none if it is the newest.
@@ -124,6 +137,36 @@ class SqliteReader(_File):
         Raises:
             LogGap: They are gone, or the epoch is another one.
         """
+        entries = self._stored(after, epoch)
+        if not entries or self._counts(entries[-1].position):
+            return entries
+        end = self._end_mark()
+        return [entry for entry in entries if entry.position <= end]
+
+    def _counts(self, position: int) -> bool:
+        """Whether the mark is at a position or after it; if no writer has its turn, that is made so."""
+        if self._end_mark() >= position:
+            return True
+        with self._marking(), self.mark.turn_if_free() as free:
+            if free:  # the writer has died; it did not say whether its disk has it
+                head, mark = self.head(), self.mark.read()
+                if mark is None or (mark.epoch == head.epoch and mark.position < head.position):
+                    self.mark.write(head.epoch, head.position, safe=False)
+            return free and self._end_mark() >= position
+
+    def _end_mark(self) -> int:
+        with self._marking():
+            mark = self.mark.read()
+        return 0 if mark is None else mark.position
+
+    @contextmanager
+    def _marking(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise unusable(error, f"{self.path}.lock") from error
+
+    def _stored(self, after: int, epoch: str) -> list[Entry]:
         query = (
             "SELECT position, at_us, entry FROM purgatory_log WHERE position > ? ORDER BY position LIMIT ?"
         )
@@ -148,7 +191,10 @@ class SqliteReader(_File):
         require_same(self.path, self._inode)
         if (head := self.head()).epoch != epoch:
             raise LogUnavailable(f"{self.path} must have epoch {epoch}, got {head.epoch}: read it again")
-        return head.position
+        with self._marking():
+            mark = self.mark.read()
+        # What is behind it has no answer yet, and will be handed out once it is counted.
+        return head.position if mark is None else min(head.position, mark.position)
 
     def loads(self, below: int | None) -> tuple[int, str]:
         """Return the position of the checkpoint to load, see `loads`, and the epoch."""
@@ -166,47 +212,58 @@ class SqliteReader(_File):
 
 
 class SqliteWriter(_File):
-    """What the writer thread does; it creates the log if there is none, unless it must have an epoch."""
+    """What the writer thread does; it creates the log if there is none, unless it must have an epoch.
+
+    Attributes:
+        opened: The log's state when it was opened.
+    """
 
     def __init__(self, path: Path, sync: str, epoch: str) -> None:
         self._last = 0, 0  # the position and log time of the entry it wrote last
         flags = os.O_RDWR | os.O_CLOEXEC | (0 if epoch else os.O_CREAT)
         try:
-            self._boot = _BOOT_ID.read_text(encoding="ascii").strip()
             # SQLite would let others read the file.
             os.close(os.open(path, flags, 0o600))
-            self._lock = os.open(f"{path}.lock", flags, 0o600)
+            self._mark: Final = EndMarkFile(path, create=not epoch)
         except OSError as error:
             if epoch and isinstance(error, FileNotFoundError):
                 raise LogDamaged(f"{error.filename} was removed while in use; put it back") from error
             raise unusable(error, str(path)) from error
         try:
-            take_lock(self._lock, path, BUSY_S)
-            with self._turn():  # the log exists already
+            self._mark.wait(BUSY_S)
+            with self._mark.turn():  # the log exists already
                 super().__init__(path, sync)
                 try:
                     if epoch:
                         self._require_log(epoch)
                     else:
                         self._create()
+                    self.opened: Final = self.head()
                 except BaseException:
                     super().close()
                     raise
         except BaseException:
-            os.close(self._lock)
+            self._mark.close()
             raise
 
     def close(self) -> None:
         """Close the connection and the lock file."""
         truncate_wal(self._connection, self.path)
         super().close()
-        os.close(self._lock)
+        self._mark.close()
 
-    def append(self, entries: Sequence[bytes]) -> Appended:
-        """Append entries in one transaction."""
-        with self._turn(), self._transaction():
+    def append(
+        self, entries: Sequence[bytes], tell: Callable[[str, Appended, Sequence[bytes]], object]
+    ) -> Appended:
+        """Append entries in one transaction.
+
+        Args:
+            entries: The entries.
+            tell: Called with the epoch and the batch once readers may have it, and before any later one can come.
+        """
+        with self._mark.turn(), self._transaction():
             require_same(self.path, self._inode)
-            require_same(self.path.with_name(f"{self.path.name}.lock"), os.fstat(self._lock).st_ino)
+            require_same(self.path.with_name(f"{self.path.name}.lock"), self._mark.inode)
             head = self._checked_head()
             self._check_newest(head)
             first, at_us = head.position + 1, max(head.at_us, self._now_us())
@@ -215,17 +272,19 @@ class SqliteWriter(_File):
             self._connection.execute("COMMIT")
             position = first + len(rows) - 1
             self._last = position, at_us
-            self._mark(head.epoch, position)
-        return Appended(first, at_us)
+            self._count(head.epoch, position)
+            appended = Appended(first, at_us)
+            tell(head.epoch, appended, entries)
+        return appended
 
     def change_epoch(self) -> str:
         """Make another epoch; return it."""
         epoch = new_epoch()
-        with self._turn(), self._transaction():
+        with self._mark.turn(), self._transaction():
             self._connection.execute("UPDATE purgatory_head SET epoch = ?", [epoch])
             position = self.head().position
             self._connection.execute("COMMIT")
-            self._mark(epoch, position, durable=True)
+            self._count(epoch, position, durable=True)
         return epoch
 
     def check_save(self, position: int, keep: int) -> None:
@@ -234,7 +293,7 @@ class SqliteWriter(_File):
 
     def drop_parts(self) -> bool:
         """Delete some parts of other checkpoints than the newest; True if more are left to delete."""
-        with self._turn(), self._transaction():
+        with self._mark.turn(), self._transaction():
             deleted = self._connection.execute(DROP, [DROP_SLICE]).rowcount
             self._connection.execute("COMMIT")
         return deleted == DROP_SLICE
@@ -242,7 +301,7 @@ class SqliteWriter(_File):
     def save_part(self, position: int, number: int, data: bytes) -> None:
         """Store one part, still invisible; the last one is empty."""
         row = (position, number, seal(data, position, number))
-        with self._turn(), self._transaction():
+        with self._mark.turn(), self._transaction():
             try:
                 self._connection.execute("INSERT INTO purgatory_checkpoint VALUES (?, ?, ?)", row)
             except sqlite3.IntegrityError:
@@ -252,7 +311,7 @@ class SqliteWriter(_File):
     def publish(self, position: int, keep: int, count: int) -> None:
         """Make the saved parts the checkpoint."""
         query = "SELECT count(*) FROM purgatory_checkpoint WHERE position = ?"
-        with self._turn(), self._transaction():
+        with self._mark.turn(), self._transaction():
             check_save(position, keep, self._checked_head())
             (found,) = self._connection.execute(query, [position]).fetchone()
             if found != count:
@@ -264,7 +323,7 @@ class SqliteWriter(_File):
 
     def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""
-        with self._turn(), self._transaction():
+        with self._mark.turn(), self._transaction():
             head = self._checked_head()
             last = min(last, head.position - 1)  # the newest entry holds the position and the log time
             upto = min(last, head.oldest + TRIM_SLICE - 1)
@@ -295,19 +354,19 @@ class SqliteWriter(_File):
                 update = "UPDATE purgatory_head SET epoch = ?, inode = ?"
                 self._connection.execute(update, [epoch, str(self._inode)])
             self._connection.execute("COMMIT")
-        self._mark(epoch, head.position, durable=True)
+        self._count(epoch, head.position, durable=True)
 
     def _may_have_lost(self, head: Head) -> bool:
         (made_as,) = self._connection.execute("SELECT inode FROM purgatory_head").fetchone()
-        copied, mark = made_as != str(self._inode), self._read_mark()
+        copied, mark = made_as != str(self._inode), self._mark.read()
         if mark is None:
             return copied or head.position > 0
-        if mark.safe or mark.boot == self._boot:
+        if mark.safe or mark.boot == self._mark.boot:
             self._require_reached(mark, head)
         return copied or head.position < mark.position or mark.epoch != head.epoch
 
     def _checked_head(self) -> Head:
-        head, mark = self.head(), self._read_mark()
+        head, mark = self.head(), self._mark.read()
         if mark is not None:
             self._require_reached(mark, head)
             check_epoch(head, mark.epoch, self.path)
@@ -335,7 +394,7 @@ class SqliteWriter(_File):
             "SELECT boot, boot_offset_us FROM purgatory_head"
         ).fetchone()
         if boot != self._sealed_boot(offset_us):
-            if isinstance(boot, str) and boot.startswith(self._boot):
+            if isinstance(boot, str) and boot.startswith(self._mark.boot):
                 raise LogDamaged(f"{self.path} has a damaged clock: boot {boot}, offset {offset_us} us")
             offset_us = time.time_ns() // 1000 - up_us
             update = "UPDATE purgatory_head SET boot = ?, boot_offset_us = ?"
@@ -343,29 +402,14 @@ class SqliteWriter(_File):
         return up_us + int(offset_us)
 
     def _sealed_boot(self, offset_us: object) -> str:
-        return f"{self._boot} {zlib.crc32(f'{self._boot} {offset_us}'.encode()):08x}"
+        return f"{self._mark.boot} {zlib.crc32(f'{self._mark.boot} {offset_us}'.encode()):08x}"
 
-    def _mark(self, epoch: str, position: int, *, durable: bool = False) -> None:
-        # After the commit, so it is never ahead of what is safe; behind by a crash in between, which does no harm.
-        mark = EndMark(epoch, position, self._boot, self.sync == "always")
+    def _count(self, epoch: str, position: int, *, durable: bool = False) -> None:
+        # After the commit, so it is never ahead of what is safe; behind by a crash in between, see `end_mark`.
         try:
-            os.pwrite(self._lock, mark.pack(), 0)
-            if durable:
-                os.fsync(self._lock)
+            self._mark.write(epoch, position, safe=self.sync == "always", durable=durable)
         except OSError as error:
             raise unusable(error, f"{self.path}.lock") from error
-
-    def _read_mark(self) -> EndMark | None:
-        return EndMark.unpack(os.pread(self._lock, MARK_BYTES, 0))
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait for this process's turn to write."""
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

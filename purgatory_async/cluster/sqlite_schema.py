@@ -2,7 +2,7 @@
 
 SQLite checks no page of its file, so each blob ends with a checksum over itself and its place. Entries must be
 consecutive, and a checkpoint ends with an empty part. What is left is the loss of the newest entries, as by a cut
-write-ahead log, which SQLite takes for a crash: `EndMark` remembers outside of the file how far it went.
+write-ahead log, which SQLite takes for a crash: `end_mark` remembers outside of the file how far it went.
 """
 
 import errno
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import OLDER_STORE, Entry, LogDamaged, LogRefused, LogUnavailable, check_time
@@ -26,7 +26,6 @@ __all__ = [
     "GROWN_BYTES",
     "TABLES",
     "WAL_BOUND",
-    "EndMark",
     "require_same",
     "seal",
     "translated",
@@ -157,37 +156,3 @@ def unusable(error: OSError, path: str) -> LogRefused | LogUnavailable:
     """Return what an error of the system means for a log that is opened; ``path`` is where, if it does not say so."""
     kind = LogRefused if error.errno in _HOPELESS else LogUnavailable
     return kind(f"{error.filename or path} is not usable: {error.strerror}", cause=cause_of(error))
-
-
-class EndMark(NamedTuple):
-    """How far the log went, as the lock file says.
-
-    Attributes:
-        epoch: The log's epoch.
-        position: The newest position; it may lag behind by what was appended just before a crash.
-        boot: The boot during which it was written.
-        safe: Whether what it counts survives a power loss.
-    """
-
-    epoch: str
-    position: int
-    boot: str
-    safe: bool
-
-    def pack(self) -> bytes:
-        """Return it as bytes of a fixed size."""
-        packed = _MARK.pack(self.epoch.encode(), self.position, self.boot.encode(), self.safe)
-        return packed + _CHECKSUM.pack(zlib.crc32(packed))
-
-    @classmethod
-    def unpack(cls, packed: bytes) -> "EndMark | None":
-        """Read it; None if these bytes are none."""
-        body, checksum = packed[: _MARK.size], packed[_MARK.size : MARK_BYTES]
-        if len(packed) < MARK_BYTES or _CHECKSUM.pack(zlib.crc32(body)) != checksum:
-            return None
-        epoch, position, boot, safe = _MARK.unpack(body)
-        return cls(epoch.rstrip(b"\0").decode(), position, boot.rstrip(b"\0").decode(), safe)
-
-
-_MARK: Final = struct.Struct("<24sq40s?")
-MARK_BYTES: Final = _MARK.size + _CHECKSUM.size

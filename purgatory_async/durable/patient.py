@@ -64,6 +64,10 @@ class PatientLog:
         """Return the newest position; see `Log.end`."""
         return await self._opened.end()
 
+    def end_now(self) -> int | None:
+        """Return the newest position if it is known; see `Log.end_now`."""
+        return self._opened.end_now()
+
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint; see `Log.save`."""
         await self._opened.save(position, parts, keep)

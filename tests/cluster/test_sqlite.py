@@ -18,6 +18,7 @@ from purgatory_async.cluster import (
     LogRefused,
     LogUnavailable,
     SqliteLog,
+    end_mark,
     sqlite_file,
 )
 from purgatory_async.cluster.nudges import Nudges
@@ -67,7 +68,7 @@ def wall(monkeypatch):
 def boot(tmp_path, monkeypatch):
     """Give each start of the machine its name."""
     file = tmp_path / "boot_id"
-    monkeypatch.setattr(sqlite_file, "_BOOT_ID", file)
+    monkeypatch.setattr(end_mark, "_BOOT_ID", file)
     file.write_text("first\n", encoding="ascii")
     return lambda name: file.write_text(f"{name}\n", encoding="ascii")
 
@@ -98,7 +99,7 @@ async def test_a_new_boot_takes_the_wall_clock_again(path, wall, boot):
 
 
 async def test_a_lost_nudge_is_made_up_by_the_poll(path, monkeypatch):
-    monkeypatch.setattr(Nudges, "send", lambda nudges: None)
+    monkeypatch.setattr(Nudges, "send", lambda *_: None)
     async with opened(path) as log, opened(path) as other:
         hearing = asyncio.create_task(read(log, 1))
         await asyncio.sleep(0)

@@ -47,6 +47,22 @@ async def test_a_read_shows_what_any_worker_has_answered(workers):
     assert "a" in there.fold.operations.by_id
 
 
+async def test_a_read_asks_nothing_if_the_end_is_known(workers):
+    here, there = await workers.start(), await workers.start()
+    there.log.deaf_s = 0.5
+    assert not there.state.is_caught_up()  # a server would have to be asked
+    there.log.end_now = there.log.inner.end_now
+    assert there.state.is_caught_up()
+    await here.propose(submit("a"))
+    assert not there.state.is_caught_up()
+    await there.state.caught_up()
+    assert there.state.is_caught_up()
+    there.log.away = True
+    await there.state.caught_up()
+    await there.state.aclose()
+    assert not there.state.is_caught_up()
+
+
 async def test_a_read_fails_while_the_engine_is_away(workers):
     worker = await workers.start()
     worker.log.away = True

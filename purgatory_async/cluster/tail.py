@@ -103,9 +103,9 @@ class Tail:
         backoff, answered = Backoff(), (-1, "", 0)
         while self._open:
             entries: Sequence[Entry] = self._known(after, epoch)
-            present = (self._hints, self._epoch, self._end)
+            present = self._present
             if entries:
-                if answered[0] == self._hints:
+                if answered[0] == present[0]:
                     answered = present
             elif answered == present:
                 await self._wait(self._poll_s())
@@ -117,13 +117,24 @@ class Tail:
                     await self._wait(backoff.next_delay())
                     continue
                 backoff.reset()
+                unchanged = present == self._present
                 if entries:
                     self._reach(epoch, entries[-1].position)
-                else:
-                    answered = present
+                    # What was hinted at is read until nothing comes; what was told is read up to there.
+                    told = present[1] == epoch and present[2] <= entries[-1].position
+                    unchanged = unchanged and told and answered[0] == present[0]
+                elif unchanged:
+                    self._start_after(epoch, after)  # whatever was told, nothing is there
+                if unchanged:
+                    answered = self._present
             if entries:
                 after = entries[-1].position
                 yield entries
+
+    @property
+    def _present(self) -> tuple[int, str, int]:
+        """What followers know of: hints, and up to where batches were told."""
+        return self._hints, self._epoch, self._end
 
     def _known(self, after: int, epoch: str) -> list[Entry]:
         """Return what is kept of the entries after a position; none if entries before it must be read."""
@@ -137,15 +148,15 @@ class Tail:
         return one_read(entry for batch in reversed(batches) for entry in _entries(batch, after))
 
     def _reach(self, epoch: str, position: int) -> None:
-        """Note that a follower has read up to a position: a batch right behind it has no hole before it."""
+        """Note that a follower has come to a position: a batch right behind it has no hole before it."""
         if epoch != self._epoch or position > self._end:
             self._start_after(epoch, position)
-            self._add_apart()
 
     def _start_after(self, epoch: str, position: int) -> None:
         self._kept.clear()
         self._size = 0
         self._epoch, self._end = epoch, position
+        self._add_apart()
 
     def _add(self, batch: _Batch) -> None:
         self._kept.append(batch)

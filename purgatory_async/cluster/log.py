@@ -221,7 +221,8 @@ class Log(Protocol):
 
         Raises:
             ValueError: ``after`` is negative.
-            LogGap: Entries after ``after`` were trimmed, or the engine lost entries that were handed out.
+            LogGap: Entries after ``after`` were trimmed before they came here, or the engine lost entries that were
+                handed out.
             LogDamaged: An entry is not what was appended.
         """
         ...

@@ -24,7 +24,7 @@ from purgatory_async.cluster.log import (
     new_epoch,
 )
 from purgatory_async.cluster.postgres_link import Link
-from purgatory_async.cluster.server_log import PING_S, End, EntriesLost, Found, Known, ServerLog
+from purgatory_async.cluster.server_log import PING_S, End, EntriesLost, Found, Known, ServerLog, Told
 from purgatory_async.cluster.turns import CALL_S
 from purgatory_async.cluster.url_options import postgres_url
 
@@ -170,6 +170,11 @@ class _PostgresEngine:
         """Seconds between reads of an idle follower."""
         return POLL_S if self._hearing.is_set() else DEAF_POLL_S
 
+    @property
+    def grace_s(self) -> float:
+        """Seconds for which what is missing before a batch may still be told: it is not."""
+        return 0.0
+
     def digest(self, at_us: int, data: bytes) -> bytes:
         """Return the digest that ``purgatory_digest`` does."""
         return hashlib.sha256(_AT_US.pack(at_us) + data).digest()
@@ -236,8 +241,9 @@ class _PostgresEngine:
         """Change the epoch unless it has changed already; return the present one."""
         return str((await self._row(self._writer, _CHANGE_EPOCH, epoch, new_epoch()))[0])
 
-    async def attend(self, heard: Callable[[], None]) -> None:
+    async def attend(self, heard: Callable[[], None], told: Told, known: Callable[[], int]) -> None:
         """Listen, and read on each idle connection, until the listening one is lost."""
+        del told, known  # any role of the database could listen, and notify
         self._heard = heard
         self._deaf.clear()
         await self._row(self._listener, "SELECT 1")

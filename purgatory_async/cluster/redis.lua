@@ -33,7 +33,7 @@ local function position_of(entry)
 end
 
 local function checked(entry)
-    if #entry[2] ~= 4 then
+    if #entry[2] ~= 4 and #entry[2] ~= 6 then
         error('DAMAGED: entry ' .. entry[1] .. ' must have a time and a text')
     end
     return entry
@@ -60,7 +60,10 @@ local function append(epoch, known, digest)
     end
     local time = redis.call('TIME')
     local at = digits(math.max(number('at_us'), time[1] * 1000000 + time[2]))
-    for index = 5, #ARGV do
+    -- The first one names the entry before it, so that a worker that is told of it need not read.
+    local before = tonumber(known) == position and present or digest_at(position) or ''
+    redis.call('XADD', log, id(position + 1), 't', at, 'e', ARGV[5], 'd', before)
+    for index = 6, #ARGV do
         redis.call('XADD', log, id(position + index - 4), 't', at, 'e', ARGV[index])
     end
     redis.call('HSET', head, 'position', digits(position + #ARGV - 4), 'at_us', at)

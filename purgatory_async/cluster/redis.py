@@ -20,12 +20,14 @@ from purgatory_async.cluster.log import (
     new_epoch,
 )
 from purgatory_async.cluster.redis_link import Link, explained
-from purgatory_async.cluster.server_log import PING_S, End, Found, Known, ServerLog
+from purgatory_async.cluster.server_log import PING_S, End, Found, Known, ServerLog, Told
 from purgatory_async.cluster.url_options import redis_url, warn_once
 
 __all__ = ["RedisLog"]
 
 POLL_S: Final = 0.5
+GRACE_S: Final = 0.005  # in which what others appended before this worker's last batch is told
+TOLD_ENTRIES: Final = 16  # at a time; each may be large
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay others
 PROTOCOL_S: Final = 2.0
 WAIT_MS: Final = 1_000
@@ -71,7 +73,6 @@ class _RedisEngine:
         self._writer, self._reader, self._asker, self._listener = self._links
         self._opened = False
         self._token = ""
-        self._newest = 0  # the position up to which the follower knows or reads
         self._appended = asyncio.Event()  # cleared while an append is under way
         self._appended.set()
 
@@ -84,6 +85,11 @@ class _RedisEngine:
     def poll_s(self) -> float:
         """Seconds between reads of an idle follower."""
         return POLL_S
+
+    @property
+    def grace_s(self) -> float:
+        """Seconds for which what is missing before a batch may still be told."""
+        return GRACE_S
 
     def digest(self, at_us: int, data: bytes) -> bytes:
         """Return the digest that the script's ``digest_at`` does."""
@@ -124,7 +130,6 @@ class _RedisEngine:
                     raise LogUnavailable(
                         f"{self._replicas} replicas must have the entries, got {reached}", cause="replicas"
                     )
-            self._newest = max(self._newest, first + len(entries) - 1)
         finally:
             self._appended.set()
         return Appended(first, int(at_us))
@@ -132,12 +137,12 @@ class _RedisEngine:
     async def read(self, after: int, known: int) -> Found:
         """Read what comes after a position."""
         row = await self._run(self._reader, "read", after, known)
-        epoch, self._newest, oldest, digest = row[:4]
+        epoch, newest, oldest, digest = row[:4]
         entries = [
             Entry(at, _time(us, at), data)
             for at, us, data in zip(row[4::3], row[5::3], row[6::3], strict=True)
         ]
-        return Found(epoch.decode(), self._newest, oldest, digest or None, entries)
+        return Found(epoch.decode(), newest, oldest, digest or None, entries)
 
     async def end(self) -> End:
         """Return the newest position, and what goes with it."""
@@ -148,18 +153,30 @@ class _RedisEngine:
         """Change the epoch unless it has changed already; return the present one."""
         return str((await self._run(self._asker, "epoch", epoch, new_epoch())).decode())
 
-    async def attend(self, heard: Callable[[], None]) -> None:
+    async def attend(self, heard: Callable[[], None], told: Told, known: Callable[[], int]) -> None:
         """Block until there is news, again and again; read on the other connections meanwhile."""
         pinging = asyncio.create_task(self._ping())
+        block_ms = int(1000 * PING_S / 2)
         try:
+            seen = (await self.end()).position
+            heard()
             while not pinging.done():
-                newest, block_ms = self._newest, int(1000 * PING_S / 2)
-                words = ("XREAD", "COUNT", 1, "BLOCK", block_ms, "STREAMS", self._log, f"{newest}-0")
-                if await self._do(self._listener, *words):
-                    await self._appended.wait()  # what was heard may be what this worker appends
-                    if newest >= self._newest:
-                        self._newest = newest + 1
-                        heard()
+                after = f"{max(known(), seen)}-0"
+                words = ("XREAD", "COUNT", TOLD_ENTRIES, "BLOCK", block_ms, "STREAMS", self._log, after)
+                found = await self._do(self._listener, *words)
+                if not found:
+                    seen = (await self.end()).position
+                    continue
+                await self._appended.wait()  # what this worker appends is its own once that is durable
+                try:
+                    before, entries = _news(found)
+                except (KeyError, ValueError):
+                    seen += 1
+                    heard()  # who reads it finds the damage
+                    continue
+                seen = entries[-1].position
+                if seen > known():
+                    told(before, entries)
             await pinging
         finally:
             pinging.cancel()
@@ -246,6 +263,13 @@ class _RedisEngine:
             if self._opened:
                 raise error.as_outage() from error
             raise
+
+
+def _news(found: Any) -> tuple[bytes, Sequence[Entry]]:
+    """Return the digest of the entry before the first of some, if it says so, and these entries."""
+    ((_, rows),) = found
+    entries = [Entry(int(at.partition(b"-")[0]), int(row[b"t"]), row[b"e"]) for at, row in rows]
+    return rows[0][1].get(b"d", b""), entries
 
 
 def _time(text: bytes, position: int) -> int:

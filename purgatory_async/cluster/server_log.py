@@ -8,6 +8,8 @@ the log changes the epoch by compare-and-set, and every follower of every worker
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from purgatory_async.cluster.connection import Backoff
@@ -31,10 +33,15 @@ from purgatory_async.cluster.log import (
     save_parts,
 )
 
-__all__ = ["PING_S", "End", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
+__all__ = ["PING_S", "End", "Engine", "EntriesLost", "Found", "Known", "ServerLog", "Told"]
+
+Told = Callable[[bytes, Sequence[Entry]], None]
+"""Called with entries that the server tells, in order and without holes, and the digest of the one before them."""
 
 PING_S = 9.0
 """Seconds between reads on an idle connection; together with `CALL_S` below 20, by which a dead one is noticed."""
+
+DIGESTS = 64
 
 
 class EntriesLost(LogUnavailable):
@@ -83,6 +90,11 @@ class Engine(Protocol):
         """Seconds between reads of an idle follower."""
         ...
 
+    @property
+    def grace_s(self) -> float:
+        """Seconds for which what is missing before a batch may still be told; 0 if it is not."""
+        ...
+
     def digest(self, at_us: int, data: bytes) -> bytes:
         """Return what tells an entry from another one at its position."""
         ...
@@ -116,8 +128,14 @@ class Engine(Protocol):
         """Change the epoch unless it has changed already; return the present one."""
         ...
 
-    async def attend(self, heard: Callable[[], None]) -> None:
-        """Keep the connections alive and report new entries, until the connection for that is lost."""
+    async def attend(self, heard: Callable[[], None], told: Told, known: Callable[[], int]) -> None:
+        """Keep the connections alive and report new entries, until the connection for that is lost.
+
+        Args:
+            heard: Called when there is news that has to be read.
+            told: Called with the entries instead, if the server says them.
+            known: Returns the position up to which entries are known here.
+        """
         ...
 
     async def before(self) -> int:
@@ -154,11 +172,12 @@ class ServerLog(EngineLog):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        super().__init__(lambda: engine.poll_s)
+        super().__init__(lambda: engine.poll_s, engine.grace_s)
         self._attending: asyncio.Task[None] | None = None
         self._appended = False
         self._losses = 0
         self._known = Known(0, b"")
+        self._digests: dict[int, bytes] = {}  # of some of the newest entries known, by position
 
     async def open(self, *, epoch: str = "") -> Head:
         """Connect, and create the log if there is none; see `Log.open`."""
@@ -267,7 +286,7 @@ class ServerLog(EngineLog):
         found = await self._engine.read(self._known.position, self._known.position)
         present = await self._present_epoch(found, self._known)
         if not self._followed:  # nor meanwhile
-            self._epoch, self._known = present, Known(0, b"")
+            self._begin(present)
 
     async def _read(self, epoch: str, after: int) -> Sequence[Entry]:
         known = self._known
@@ -278,7 +297,7 @@ class ServerLog(EngineLog):
         if found.epoch != epoch or _lacks(found, known) or not found.oldest - 1 <= after <= found.position:
             present = await self._present_epoch(found, known)
             if present != self._epoch:
-                self._epoch, self._known = present, Known(0, b"")
+                self._begin(present)
             raise LogGap(
                 f"after must be from {found.oldest - 1} to {found.position} in epoch {epoch}, got {after} in "
                 f"{present}; the entries between are gone",
@@ -287,10 +306,7 @@ class ServerLog(EngineLog):
             )
         if found.position == known.position > 0 and found.digest is None:
             raise LogDamaged(f"entry {known.position} must be there, the newest one", position=known.position)
-        for place, entry in enumerate(found.entries, start=after + 1):
-            if entry.position != place:
-                raise LogDamaged(f"entry {place} must come next, got {entry.position}", position=place)
-            check_time(entry.at_us, place)
+        _check_order(found.entries, after + 1)
         if found.entries:
             self._know(found.entries[-1])
         return found.entries
@@ -303,19 +319,50 @@ class ServerLog(EngineLog):
             return await self._engine.change_epoch(found.epoch)
         return found.epoch
 
+    def _begin(self, epoch: str) -> None:
+        self._epoch, self._known = epoch, Known(0, b"")
+        self._digests.clear()
+
     def _know(self, entry: Entry) -> None:
+        digest = self._digests[entry.position] = self._engine.digest(entry.at_us, entry.data)
+        if len(self._digests) > DIGESTS:
+            del self._digests[next(iter(self._digests))]
         if entry.position > self._known.position:
-            self._known = Known(entry.position, self._engine.digest(entry.at_us, entry.data))
+            self._known = Known(entry.position, digest)
+
+    def _told(self, before: bytes, entries: Sequence[Entry]) -> None:
+        """Take what the server tells if it follows an entry that is known here; else the server may have lost that."""
+        first = entries[0].position
+        try:
+            _check_order(entries, first)
+        except LogDamaged:
+            before = b""  # no digest: who reads it raises that
+        if self._digests.get(first - 1) != before:
+            self._tail.hint()
+            return
+        self._know(entries[-1])
+        for at_us, batch in groupby(entries, key=attrgetter("at_us")):
+            told = [entry.data for entry in batch]
+            self._tail.append(self._epoch, Appended(first, at_us), told)
+            first += len(told)
 
     async def _attend(self) -> None:
         backoff = Backoff()
         while self._open:
             try:
-                await self._engine.attend(self._tail.hint)
+                await self._engine.attend(self._tail.hint, self._told, lambda: self._tail.end)
                 backoff.reset()
             except LogUnavailable:
                 pass  # reads fail too and report it; until then they poll
             await asyncio.sleep(backoff.next_delay())
+
+
+def _check_order(entries: Sequence[Entry], first: int) -> None:
+    """Raise `LogDamaged` at the first entry that is not the next one from a position on, or has no log time."""
+    for place, entry in enumerate(entries, first):
+        if entry.position != place:
+            raise LogDamaged(f"entry {place} must come next, got {entry.position}", position=place)
+        check_time(entry.at_us, place)
 
 
 def _lacks(found: Found, known: Known) -> bool:

@@ -85,6 +85,11 @@ class Tail:
         self._add_apart()
         self._wake()
 
+    @property
+    def end(self) -> int:
+        """The position up to which the log is known here, in the epoch of the newest batch or read."""
+        return self._end
+
     def hint(self) -> None:
         """Make the followers read, or end if the log is closed."""
         self._hints += 1
@@ -100,9 +105,10 @@ class Tail:
             epoch: The epoch of the log; a batch of another epoch is not handed out.
             read: Reads the next entries after a position from the engine.
         """
-        backoff, answered = Backoff(), (-1, "", 0)
+        backoff, answered, has_read = Backoff(), (-1, "", 0), False
         while self._open:
-            entries: Sequence[Entry] = self._known(after, epoch)
+            # At first it reads: what the engine no longer has, or has in another epoch, is not handed out here.
+            entries: Sequence[Entry] = self._known(after, epoch) if has_read else ()
             present = self._present
             if entries:
                 if answered[0] == present[0]:
@@ -117,6 +123,7 @@ class Tail:
                     await self._wait(backoff.next_delay())
                     continue
                 backoff.reset()
+                has_read = True
                 unchanged = present == self._present
                 if entries:
                     self._reach(epoch, entries[-1].position)

@@ -120,12 +120,9 @@ async def test_nothing_is_handed_out_before_it_is_counted(path, monkeypatch):
                     ahead.append((entries[-1].position, log.end_now()))
 
         following = asyncio.create_task(follow())
-        for number in range(50):
-            await other.append([b"%d" % number])
-            await log.end()
-        await asyncio.sleep(0)
+        while len(ahead) < 3:
+            await other.append([b"a"])
         following.cancel()
-    assert ahead
     assert all(position <= end for position, end in ahead)
 
 

@@ -18,10 +18,10 @@ class EngineLog(ABC):
 
     Args:
         poll_s: Returns the seconds between reads of an idle follower.
-        grace_s: Seconds for which what is missing before a batch may still be told by others.
+        grace_s: Returns the seconds for which what is missing before a batch may still be told by others.
     """
 
-    def __init__(self, poll_s: Callable[[], float], grace_s: float = 0.0) -> None:
+    def __init__(self, poll_s: Callable[[], float], grace_s: Callable[[], float] = lambda: 0.0) -> None:
         self._open = OpenOnce()
         self._tail = Tail(self._open, poll_s, grace_s)
         self._queue = AppendQueue(self._append)

@@ -33,6 +33,7 @@ __all__ = ["PostgresLog"]
 POLL_S: Final = 0.5  # while notifications arrive
 DEAF_POLL_S: Final = 0.05  # while they do not
 HEARING_S: Final = 1.0
+GRACE_S: Final = 0.005  # in which what others appended before this worker's last batch is told
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay others
 OLDEST_SERVER: Final = 13
 
@@ -156,6 +157,8 @@ class _PostgresEngine:
         self._links = (self._writer, self._reader, self._saver, self._listener)
         self._opened = False
         self._heard: Callable[[], None] = lambda: None
+        self._told: Told = lambda *_: None
+        self._known: Callable[[], int] = lambda: 0
         self._token = f"?{secrets.token_hex(8)}"  # sent to itself, to learn whether notifications arrive
         self._hearing, self._deaf = asyncio.Event(), asyncio.Event()
         self._warned = False
@@ -172,8 +175,8 @@ class _PostgresEngine:
 
     @property
     def grace_s(self) -> float:
-        """Seconds for which what is missing before a batch may still be told: it is not."""
-        return 0.0
+        """Seconds for which what is missing before a batch may still be told."""
+        return GRACE_S if self._hearing.is_set() else 0.0
 
     def digest(self, at_us: int, data: bytes) -> bytes:
         """Return the digest that ``purgatory_digest`` does."""
@@ -243,8 +246,7 @@ class _PostgresEngine:
 
     async def attend(self, heard: Callable[[], None], told: Told, known: Callable[[], int]) -> None:
         """Listen, and read on each idle connection, until the listening one is lost."""
-        del told, known  # any role of the database could listen, and notify
-        self._heard = heard
+        self._heard, self._told, self._known = heard, told, known
         self._deaf.clear()
         await self._row(self._listener, "SELECT 1")
         await self._learn_whether_it_hears()
@@ -333,11 +335,26 @@ class _PostgresEngine:
         await self._prepare(connection)
         if not self._listener.pooled:  # it would hear some by chance, on a session that others use next
             await connection.add_listener(self._name, self._notified)
+            channel = await connection.fetchval(self._named("SELECT channel FROM purgatory_head"))
+            await connection.add_listener(channel, self._tell)
 
     def _notified(self, _connection: object, sender: int, _channel: str, payload: object) -> None:
         if payload == self._token:
             self._hearing.set()
         elif not str(payload).startswith("?") and sender != self._writer.server_process:
+            self._heard()
+
+    def _tell(self, _connection: object, _sender: int, _channel: str, payload: object) -> None:
+        try:
+            first, count, at_us, before, *texts = str(payload).split(" ")
+            places = range(int(first), int(first) + int(count))
+            if places[-1] <= self._known():
+                return  # as what this worker has appended itself
+            entries = [
+                Entry(at, int(at_us), a2b_base64(text)) for at, text in zip(places, texts, strict=True)
+            ]
+            self._told(bytes.fromhex(before), entries)
+        except ValueError:
             self._heard()
 
     def _deafen(self) -> None:

@@ -11,7 +11,9 @@ CREATE TABLE IF NOT EXISTS purgatory_head(
     at_us bigint NOT NULL,
     checkpoint bigint NOT NULL,
     level int NOT NULL,
-    place text NOT NULL -- the database and this table, by numbers that no copy has
+    place text NOT NULL, -- the database and this table, by numbers that no copy has
+    -- Any role of the database may listen and notify; on this channel, only one that may read the log.
+    channel text NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', '')
 ) WITH (fillfactor = 20); -- room for new versions of its only row beside the old ones
 
 CREATE TABLE IF NOT EXISTS purgatory_log(position bigint PRIMARY KEY, at_us bigint NOT NULL, entry bytea NOT NULL);
@@ -46,6 +48,7 @@ DECLARE
     present bytea;
     moved bytea[] := '{}';
     stamp bigint;
+    news text := '';
 BEGIN
     IF entries IS NULL OR cardinality(entries) > 1000 OR array_position(entries, NULL) > 0 THEN
         RAISE EXCEPTION 'a batch must have at most 1000 entries, none NULL, got %', cardinality(entries)
@@ -89,8 +92,19 @@ BEGIN
         FROM unnest(moved || entries) WITH ORDINALITY u(entry, number);
     UPDATE purgatory_head h
         SET position = head.position + cardinality(moved) + cardinality(entries), at_us = stamp;
-    PERFORM pg_notify('purgatory', (head.position + cardinality(moved) + cardinality(entries))::text);
-    first := head.position + cardinality(moved) + 1;
+    moved := moved || entries;
+    IF (SELECT sum(octet_length(m.entry)) FROM unnest(moved) m(entry)) < 6000 THEN
+        SELECT concat_ws(' ', head.position + 1, cardinality(moved), stamp, encode(purgatory_digest(l.at_us, l.entry), 'hex'),
+                (SELECT string_agg(translate(encode(m.entry, 'base64'), E'\n', ''), ' ' ORDER BY m.number)
+                 FROM unnest(moved) WITH ORDINALITY m(entry, number)))
+            INTO news FROM purgatory_log l WHERE l.position = head.position;
+    END IF;
+    IF octet_length(news) BETWEEN 1 AND 7999 THEN
+        PERFORM pg_notify(head.channel, news);
+    ELSE
+        PERFORM pg_notify('purgatory', (head.position + cardinality(moved))::text);
+    END IF;
+    first := head.position + cardinality(moved) - cardinality(entries) + 1;
     at_us := stamp;
 END $$;
 

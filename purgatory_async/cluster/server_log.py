@@ -172,7 +172,7 @@ class ServerLog(EngineLog):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        super().__init__(lambda: engine.poll_s, engine.grace_s)
+        super().__init__(lambda: engine.poll_s, lambda: engine.grace_s)
         self._attending: asyncio.Task[None] | None = None
         self._appended = False
         self._losses = 0

@@ -14,7 +14,9 @@ from purgatory_async.cluster.log import Appended, Entry, LogUnavailable, one_rea
 
 __all__ = ["Tail"]
 
-KEPT_BYTES: Final = 262_144  # of the newest batches, for followers that are busy; the newest one is always kept
+KEPT_BYTES: Final = (
+    262_144  # of the newest batches, for followers that are busy; the newest one is always kept
+)
 
 
 class _Batch(NamedTuple):
@@ -27,10 +29,12 @@ class _Batch(NamedTuple):
 
     @property
     def end(self) -> int:
+        """The position of its last entry."""
         return self.first + len(self.entries) - 1
 
     @property
     def size(self) -> int:
+        """Its bytes."""
         return sum(map(len, self.entries))
 
 
@@ -40,8 +44,8 @@ class Tail:
     Args:
         open_: Whether the log is open.
         poll_s: Returns after how many quiet seconds a follower reads without a hint.
-        grace_s: For how long entries that are missing before a batch may still come by themselves. With 0 they are read
-            at once.
+        grace_s: Returns for how long entries that are missing before a batch may still come by themselves. With 0 they
+            are read at once.
     """
 
     __slots__ = (
@@ -58,7 +62,9 @@ class Tail:
         "_size",
     )
 
-    def __init__(self, open_: OpenOnce, poll_s: Callable[[], float], grace_s: float = 0.0) -> None:
+    def __init__(
+        self, open_: OpenOnce, poll_s: Callable[[], float], grace_s: Callable[[], float] = lambda: 0.0
+    ) -> None:
         self._open = open_
         self._poll_s = poll_s
         self._grace_s = grace_s
@@ -76,8 +82,8 @@ class Tail:
         if epoch == self._epoch and batch.first != self._end + 1:
             if batch.end <= self._end:
                 return
-            if self._grace_s and batch.first > self._end:
-                self._wait_for_what_is_before(batch)
+            if batch.first > self._end and (grace_s := self._grace_s()):
+                self._wait_for_what_is_before(batch, grace_s)
                 return
         if epoch != self._epoch or batch.first != self._end + 1:
             self._start_after(epoch, batch.first - 1)
@@ -172,10 +178,10 @@ class Tail:
         while self._size > KEPT_BYTES and len(self._kept) > 1:
             self._size -= self._kept.popleft().size
 
-    def _wait_for_what_is_before(self, batch: _Batch) -> None:
+    def _wait_for_what_is_before(self, batch: _Batch, grace_s: float) -> None:
         self._apart[batch.first] = batch
         if self._giving_up is None:
-            self._giving_up = asyncio.get_running_loop().call_later(self._grace_s, self._give_up)
+            self._giving_up = asyncio.get_running_loop().call_later(grace_s, self._give_up)
 
     def _add_apart(self) -> None:
         """Add what was behind a hole that is filled."""

@@ -30,6 +30,7 @@ from purgatory_async.durable.steps import Steps
 from purgatory_async.durable.tasks import Tasks
 from purgatory_async.durable.ticks import Ticks
 
+_LATE: Final = "the log's end was not reached within {} s"
 _LOGGER: Final = logging.getLogger(__name__)
 
 A = TypeVar("A")
@@ -82,8 +83,7 @@ class OnLog(Generic[A]):
         self._tasks: Final = Tasks(self._fail)
         self._steps: Final = Steps(timer.time_ns, self._tasks.fail)
         self.settled: Final = self._steps.idle
-        unopened = Head("", 0, 0, 1, 0)
-        self._replica: Final = Replica(log, unopened, self._take, rest=self.settled)
+        self._replica: Final = Replica(log, Head("", 0, 0, 1, 0), self._take, rest=self.settled)
         self.recovery: Final = Recovery(log, self._replica, self._load)
         self._progress: Final = Progress(log, timer, self._tasks.start, outage)
         self.contact: Final = self._progress.contact
@@ -140,8 +140,7 @@ class OnLog(Generic[A]):
             LogRefused: The engine's settings rule it out.
             LogDamaged, FoldError: The log cannot be applied.
         """
-        log = self.log
-        head = await (log.open(epoch=self._expected) if self._expected else log.open())
+        head = await (self.log.open(epoch=self._expected) if self._expected else self.log.open())
         self._log_time.correct(head.at_us)
         try:
             await self._load(head.epoch, 0.0)
@@ -175,11 +174,8 @@ class OnLog(Generic[A]):
             await self.log.aclose()
 
     def is_caught_up(self) -> bool:
-        """Whether all that was answered anywhere is applied here, as far as is known without asking the log. O(1)."""
-        if self._tasks.failure is not None or self._progress.loading or self._steps.busy:
-            return False
-        end = self.log.end_now()
-        return end is not None and end <= self.position
+        """Whether all that was answered anywhere is known to be applied here, without asking the log. O(1)."""
+        return self._tasks.failure is None and not self._steps.busy and self._progress.has_arrived()
 
     async def caught_up(self) -> None:
         """Return once all that was in the log when this was called is applied here.
@@ -188,12 +184,9 @@ class OnLog(Generic[A]):
             LogUnavailable: It was not within the timeout.
             LogError: The state is closed, or has failed.
         """
-        if self.is_caught_up():
-            return
         self._tasks.require()
-        late = "the log's end was not reached within {} s"
         for _ in range(2):
-            await in_time(self._progress.arrival(), self._timer, self._timeout, late)
+            await in_time(self._progress.arrival(), self._timer, self._timeout, _LATE)
             await self._steps.idle()
             self._tasks.require()
             if not self._progress.loading:

@@ -104,9 +104,19 @@ class Progress:
                 await self.end()
             await self._timer.sleep(ASK_S)
 
+    def has_arrived(self) -> bool:
+        """Whether all that is in the log now is applied here, as far as is known without asking it. O(1)."""
+        if self.loading:
+            return False
+        end = self._log.end_now()
+        return end is not None and end <= self._reached.value
+
     def arrival(self) -> "asyncio.Future[None]":
         """Return a future, done once all that is in the log now is applied; questions are shared. O(1)."""
         asker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.has_arrived():
+            asker.set_result(None)
+            return asker
         self._to_ask.append(asker)
         if not self._asking:
             self._asking, self._to_ask = self._to_ask, []

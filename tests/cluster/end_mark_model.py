@@ -5,6 +5,7 @@ SQLite, which no other worker can see half done. A worker may die before each of
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -34,12 +35,12 @@ class State(NamedTuple):
     workers: tuple[Worker, ...] = (Worker(), Worker())
 
 
-class Broken(AssertionError):
+class BrokenError(AssertionError):
     """A promise is broken."""
 
 
 def explore(rule: str, times: int = 1) -> int:
-    """Visit every state that a rule allows; return how many there are, or raise `Broken`.
+    """Visit every state that a rule allows; return how many there are, or raise `BrokenError`.
 
     Args:
         rule: "whole" as built; "uncounted" hands out what the mark does not count, "turnless" counts it without a turn,
@@ -76,7 +77,7 @@ def _append(state: State, index: int, worker: Worker, rule: str) -> Iterator[Sta
     me, steps = (index, "append"), ["lock", "commit", "mark", "unlock", "answer", "done"]
     if rule == "early":
         steps[1:3] = ["mark", "commit"]
-    then = dict(zip(steps, steps[1:], strict=False))
+    then = dict(pairwise(steps))
     match worker.append:
         case "lock" if state.holder is None:
             yield _with(state, index, append=then["lock"])._replace(holder=me)
@@ -126,7 +127,7 @@ def _ask(state: State, index: int, worker: Worker) -> Iterator[State]:
             yield _with(state, index, ask="show", goal=state.mark, floor=state.shown, asks=worker.asks - 1)
         case "show" if worker.applied >= worker.goal:
             if worker.applied < worker.floor:
-                raise Broken(f"a read showed {worker.applied} after {worker.floor} was shown: {state}")
+                raise BrokenError(f"a read showed {worker.applied} after {worker.floor} was shown: {state}")
             yield _with(state, index, ask="look")._replace(shown=max(state.shown, worker.applied))
 
 
@@ -138,7 +139,7 @@ def _check_progress(state: State, rule: str) -> None:
             while (polled := next(_poll(after, index, after.workers[index], rule), None)) is not None:
                 after = polled
             if after.workers[index].applied != state.stored or after.workers[index].goal > state.stored:
-                raise Broken(f"worker {index} never shows what is stored: {after}")
+                raise BrokenError(f"worker {index} never shows what is stored: {after}")
 
 
 def _with(state: State, index: int, **changes: object) -> State:

@@ -1,4 +1,4 @@
-"""What readers of a SQLite log may show: nothing that its end mark does not count, whoever dies in between."""
+"""What readers of a SQLite log may show: nothing that its end mark does not count, also if a writer dies."""
 
 import asyncio
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from purgatory_async.cluster import LogUnavailable, SqliteLog
 from purgatory_async.cluster.end_mark import EndMarkFile
 from purgatory_async.cluster.nudges import Nudges
-from tests.cluster.end_mark_model import Broken, explore
+from tests.cluster.end_mark_model import BrokenError, explore
 from tests.cluster.reading import read
 from tests.processes import python
 
@@ -21,7 +21,7 @@ def test_no_read_shows_less_than_an_earlier_answer(times):
 
 @pytest.mark.parametrize("rule", ["uncounted", "turnless", "early", "patient"])
 def test_a_weaker_rule_breaks_a_promise(rule):
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenError):
         explore(rule)
 
 

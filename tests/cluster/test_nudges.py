@@ -1,9 +1,9 @@
 """Nudges that carry what was appended: whole ones are taken, all others cost a read."""
 
 import asyncio
-import os
 import socket
 from contextlib import asynccontextmanager, chdir
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -73,9 +73,9 @@ def reads(monkeypatch):
 async def begun(log, until, reads):
     """A follower that has found an empty log, and waits."""
     hearing = asyncio.create_task(read(log, until))
-    while not reads:
-        await asyncio.sleep(0)
     await log.end()
+    await log.end()
+    assert reads == [0]
     return hearing
 
 
@@ -113,6 +113,13 @@ async def test_a_lost_nudge_costs_one_read(tmp_path, reads, monkeypatch):
         assert set(reads) == {0}
 
 
+def forge(path, nudges):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger, chdir(f"{path}.d"):
+        for nudge in nudges:
+            for each in Path().iterdir():
+                stranger.sendto(nudge, each.name)
+
+
 @pytest.mark.asyncio
 async def test_nudges_of_nothing_real_are_harmless(tmp_path, reads):
     path = tmp_path / "log.db"
@@ -124,10 +131,7 @@ async def test_nudges_of_nothing_real_are_harmless(tmp_path, reads):
             pack("another", Appended(1, 1), [b"x"]),
             pack(epoch, Appended(7, 1), [b"x"]),  # behind what is there
         ]
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger, chdir(f"{path}.d"):
-            for nudge in forged:
-                for name in os.listdir():
-                    stranger.sendto(nudge, name)
+        forge(path, forged)
         await other.append([b"a"])
         await other.append([b"b"])
         assert [entry.data for entry in await hearing] == [b"a", b"b"]

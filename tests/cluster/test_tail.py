@@ -22,7 +22,7 @@ class Stored:
     def __init__(self, grace_s=0.0):
         self.open, self.entries, self.reads = OpenOnce(), [], 0
         self.open.open()
-        self.tail = Tail(self.open, lambda: POLL_S, grace_s)
+        self.tail = Tail(self.open, lambda: POLL_S, lambda: grace_s)
         self.batches = []
 
     def append(self, *data, own=True, epoch="e"):
@@ -177,7 +177,7 @@ async def test_batches_lost_doubled_or_late_change_no_order(steps, grace_s):
                     stored.tail.append(epoch, Appended(first, at_us), data[:count])
                 case "foreign", number:
                     stored.tail.append("another", Appended(number + 1, 1), [b"x"])
-                case "hint",:
+                case ("hint",):
                     stored.tail.hint()
                 case "pause", seconds:
                     await asyncio.sleep(seconds)

@@ -170,7 +170,8 @@ class SqliteLog(EngineLog):
         commit.add_done_callback(retrieve)
         await self._require_done(commit)
         appended = commit.result()
-        self._nudges.drain()
+        if self._open:
+            self._nudges.drain()
         self._tail.append(self._epoch, appended, entries)
         return appended
 

@@ -55,6 +55,23 @@ async def test_a_committed_signal_arrives_while_nothing_is_appended(engine, conn
     assert json.loads((await read(log, 2))[1].data) == {"k": "put", "queue": "mail", "item": [1], "delay": 0}
 
 
+async def test_only_those_who_may_read_the_log_are_told(engine, connect, transact):
+    log = await connect()
+    connection, transaction = await transact()
+    await transaction.commit()
+    heard = []
+    await connection.add_listener(engine.name, lambda *said: heard.append(said[-1]))
+    await log.append([b"first"])
+    await log.append([b"secret"])
+    await log.append([bytes(8_000)])  # too large to be told
+    async with asyncio.timeout(60):
+        while heard[-1:] != ["3"]:
+            await connection.fetchval("SELECT 1")
+    await connection.close()
+    assert not any("secret" in said or "c2VjcmV0" in said for said in heard)
+    assert await engine.sql("SELECT length(channel) FROM purgatory_head") == 32
+
+
 async def test_of_two_that_change_the_epoch_at_once_one_wins(engine, connect, transact):
     # The fault: the one that had to wait was told the old epoch, and followed a log of another one for a while.
     log = await connect()

@@ -10,6 +10,7 @@ import pytest
 
 from purgatory_async.cluster import LogError, LogGap, LogRefused, LogUnavailable
 from purgatory_async.cluster.log import LogReconnected
+from purgatory_async.cluster.server_log import ServerLog
 from purgatory_async.cluster.url_options import warn_once
 from tests.cluster.reading import drained, each, read, saved
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
@@ -55,6 +56,27 @@ async def hear_until(log, last):
             if seen[-1].data == last:
                 break
     return seen
+
+
+async def test_what_others_append_is_told(connect, monkeypatch):
+    told, seen, take = [], [], ServerLog._told
+    monkeypatch.setattr(ServerLog, "_told", lambda log, *news: told.append(news) or take(log, *news))
+    log, other = await connect(), await connect()
+
+    async def follow():
+        async with aclosing(log.follow(0)) as stream:
+            async for entries in stream:
+                seen.extend(entry.data for entry in entries)
+
+    following, count = asyncio.create_task(follow()), 0
+    async with asyncio.timeout(60):
+        while len(told) < 3 or len(seen) < count:
+            if len(seen) == count:
+                await other.append([b"%d" % count])
+                count += 1
+            await asyncio.sleep(0)
+    following.cancel()
+    assert seen == [b"%d" % number for number in range(count)]
 
 
 async def test_the_first_append_over_a_new_connection_is_told(engine, connect):

@@ -39,15 +39,16 @@ class BrokenError(AssertionError):
     """A promise is broken."""
 
 
-def explore(rule: str, times: int = 1) -> int:
+def explore(rule: str, polls: int = 1, asks: int = 1) -> int:
     """Visit every state that a rule allows; return how many there are, or raise `BrokenError`.
 
     Args:
         rule: "whole" as built; "uncounted" hands out what the mark does not count, "turnless" counts it without a turn,
             "early" writes the mark before the commit, "patient" leaves what a dead writer did not count.
-        times: How often each worker polls and is asked.
+        polls: How often each worker polls.
+        asks: How often each is asked.
     """
-    begin = State(workers=(Worker(polls=times, asks=times),) * 2)
+    begin = State(workers=(Worker(polls=polls, asks=asks),) * 2)
     seen, todo = {begin}, [begin]
     while todo:
         state = todo.pop()

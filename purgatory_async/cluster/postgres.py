@@ -157,7 +157,7 @@ class _PostgresEngine:
         self._links = (self._writer, self._reader, self._saver, self._listener)
         self._opened = False
         self._heard: Callable[[], None] = lambda: None
-        self._told: Told = lambda *_: None
+        self._told: Told = lambda _before, _entries: None
         self._known: Callable[[], int] = lambda: 0
         self._token = f"?{secrets.token_hex(8)}"  # sent to itself, to learn whether notifications arrive
         self._hearing, self._deaf = asyncio.Event(), asyncio.Event()

@@ -336,7 +336,8 @@ class _PostgresEngine:
         if not self._listener.pooled:  # it would hear some by chance, on a session that others use next
             await connection.add_listener(self._name, self._notified)
             channel = await connection.fetchval(self._named("SELECT channel FROM purgatory_head"))
-            await connection.add_listener(channel, self._tell)
+            if channel is not None:  # else the log is damaged, as its readers will see
+                await connection.add_listener(channel, self._tell)
 
     def _notified(self, _connection: object, sender: int, _channel: str, payload: object) -> None:
         if payload == self._token:

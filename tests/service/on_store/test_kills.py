@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import pytest
 
+from purgatory_async.cluster.nudges import LARGEST
 from purgatory_async.durable.checkpoints.checkpointing import checkpoint
 from purgatory_async.durable.urls import parsed
 from tests.processes import PATIENCE_S, Pending, Served, until
@@ -210,13 +211,13 @@ def test_a_worker_behind_the_oldest_entry_loads_its_state(worker, file_store):
     by_id, by_key, once, later = [here.hold("GET", f"{target}wait=40s") for target in targets]
     here.send(signal.SIGSTOP)
     try:
-        for value in range(3):
-            other.request("POST", "/v1/keys/a/signal", {"value": value})
+        for value in range(3):  # too long for a nudge, which would bring them
+            other.request("POST", "/v1/keys/a/signal", {"value": [value, "x" * LARGEST]})
         asyncio.run(checkpoint(parsed(file_store), keep=0))
     finally:
         here.send(signal.SIGCONT)
     assert by_id.join().json["state"] == "completed"
-    assert by_key.join().json["value"] == 2
+    assert by_key.join().json["value"][0] == 2
     assert (once.join().status, once.join().slug) == (503, "gap")
     assert not later.over
     other.request("POST", "/v1/keys/b/signal", {"value": 3})

@@ -62,17 +62,21 @@ def parse_duration(text: str, name: str = "a duration", *, fractions: bool = Fal
     return float(match[1]) * _MILLISECONDS[match[2]] / 1000
 
 
-def checked_timeout(value: float | str | None) -> float | None:
-    """Read the ``timeout`` member of a body: a duration, a number of seconds, or None for no deadline.
+def checked_timeout(value: float | str | None, name: str = "a timeout") -> float | None:
+    """Read a member of a body, such as ``timeout``: a duration, a number of seconds, or None for no deadline.
+
+    Args:
+        value: The member.
+        name: What the message calls it.
 
     Raises:
         ValueError: It is malformed, negative or above 100 years; the message names value and bound.
     """
     if value is None:
         return None
-    seconds = parse_duration(value) if isinstance(value, str) else value
+    seconds = parse_duration(value, name) if isinstance(value, str) else value
     if not 0 <= seconds <= MAX_TIMEOUT:
-        raise ValueError(f"a timeout must be from 0 to {MAX_TIMEOUT:.0f} seconds (100 years), got {value!r}")
+        raise ValueError(f"{name} must be from 0 to {MAX_TIMEOUT:.0f} seconds (100 years), got {value!r}")
     return float(seconds)
 
 

@@ -110,7 +110,7 @@ async def test_the_service_reads_all_three_alike(each):
 
 @served
 async def test_a_body_that_the_service_refuses_is_refused_by_it(each):
-    with pytest.raises(RequestRefused, match="timeout: a duration must follow") as refusal:
+    with pytest.raises(RequestRefused, match="timeout: a timeout must follow") as refusal:
         await each.client.submit(["k"], timeout="soon")
     assert (refusal.value.status, refusal.value.slug) == (422, "invalid")
     with pytest.raises(RequestRefused, match="/items/1/delay"):

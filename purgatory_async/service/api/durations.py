@@ -32,7 +32,7 @@ def lease_us(value: float | str | UnsetType) -> int | UnsetType:
 
 def _checked(pointer: str, value: float | str) -> int:
     try:
-        seconds = checked_timeout(value)
+        seconds = checked_timeout(value, f"a {pointer[1:]}")
     except ValueError as error:
         raise problems.invalid(pointer, str(error)) from None
     assert seconds is not None, "it is not null"

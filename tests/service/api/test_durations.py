@@ -109,7 +109,7 @@ async def test_bodies_refuse_anything_else(client, text):
         assert (answer.status, answer.slug) == (422, "invalid")
         [fault] = answer.json["errors"]
         assert fault["pointer"] == pointer
-        assert re.search(rf" must {re.escape(bound)}, got {re.escape(ascii(text))}", fault["detail"])
+        assert f"a {pointer.rpartition('/')[2]} must {bound}, got {text!a}" in fault["detail"]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [pair for pair in DURATIONS.items() if pair[1]])

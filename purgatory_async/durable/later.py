@@ -6,7 +6,7 @@ neither a task nor a coroutine.
 
 from collections.abc import Callable, Coroutine
 from types import CoroutineType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -22,9 +22,8 @@ def after(there: Later[T], then: Callable[[T], Later[U]]) -> Later[U]:
         >>> after(2, lambda number: number + 1)
         3
     """
-    if type(there) is CoroutineType:
-        return _after(cast("Coroutine[Any, Any, T]", there), then)
-    return then(cast("T", there))
+    value: Any = there
+    return _after(value, then) if type(value) is CoroutineType else then(value)
 
 
 async def _after(coming: Coroutine[Any, Any, T], then: Callable[[T], Later[U]]) -> U:
@@ -33,6 +32,6 @@ async def _after(coming: Coroutine[Any, Any, T], then: Callable[[T], Later[U]]) 
 
 async def at_last(there: Later[T]) -> T:
     """Return a value once it is there."""
-    if type(there) is CoroutineType:
-        return await cast("Coroutine[Any, Any, T]", there)
-    return cast("T", there)
+    value: Any = there
+    result: T = await value if type(value) is CoroutineType else value
+    return result

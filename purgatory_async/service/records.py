@@ -115,8 +115,8 @@ class Records(Handling):
         Raises:
             Problem: ``overloaded``: the disk is full or broken, and changes must be recorded first.
         """
-        if self.trouble is not None:
-            raise problems.unrecorded(self.trouble)
+        if self._journal is not None and (trouble := self.trouble) is not None:
+            raise problems.unrecorded(trouble)
 
     def check_accepting(self) -> None:
         """Check that a new operation can be recorded.

@@ -1,8 +1,7 @@
 """How long to hold a request: the query's ``wait``, else ``Prefer: wait=N``, at most a limit, less some jitter."""
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from purgatory_async.durations import duration_text, parse_duration
@@ -15,8 +14,7 @@ _PREFERENCE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """A decided wait.
 
     Attributes:
@@ -47,7 +45,9 @@ def asked_wait(query: str) -> float | None:
 
 def preferred_wait(prefer: str | None) -> float | None:
     """Read the first ``wait`` of a ``Prefer`` header, in seconds; None without one, or if it is malformed."""
-    for preference in (prefer or "").split(","):
+    if prefer is None:
+        return None
+    for preference in prefer.split(","):
         match = _PREFERENCE.match(preference)
         if match is None or match[1].lower() != "wait":
             continue

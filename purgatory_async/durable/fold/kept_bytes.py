@@ -46,20 +46,23 @@ class KeptBytes:
     def pin(self, size: int, owner: str | None = None) -> None:
         """Add what is pinned; a negative size takes it away. O(1)."""
         self.used += size
-        self._pin(size, owner)
+        self.pinned += size
+        if owner is not None:
+            self._own(size, owner)
 
     def age(self, size: int, owner: str | None = None) -> None:
         """Turn what is pinned into history. O(1)."""
-        self._pin(-size, owner)
-
-    def _pin(self, size: int, owner: str | None) -> None:
-        self.pinned += size
+        self.pinned -= size
         if owner is not None:
-            pinned = self.pinned_of.get(owner, 0) + size
-            if pinned:
-                self.pinned_of[owner] = pinned
-            else:
-                self.pinned_of.pop(owner, None)
+            self._own(-size, owner)
+
+    def _own(self, size: int, owner: str) -> None:
+        """Count what is pinned for an owner, if there is one: without tokens that is one call less."""
+        pinned = self.pinned_of.get(owner, 0) + size
+        if pinned:
+            self.pinned_of[owner] = pinned
+        else:
+            self.pinned_of.pop(owner, None)
 
     def drop(self, size: int) -> None:
         """Take away history; a negative size adds some. O(1)."""
@@ -73,10 +76,13 @@ class KeptBytes:
 
     def show(self, signal: Signal) -> None:
         """Note one more reference to a signal, which also pins it. O(1)."""
+        size = signal.size
         if not signal.refs:
-            self.used += signal.size
+            self.used += size
         if not signal.pins:
-            self._pin(signal.size, signal.owner)
+            self.pinned += size
+            if signal.owner is not None:
+                self._own(size, signal.owner)
         signal.refs += 1
         signal.pins += 1
 
@@ -84,7 +90,9 @@ class KeptBytes:
         """Note that a reference no longer pins a signal. O(1)."""
         signal.pins -= 1
         if not signal.pins:
-            self._pin(-signal.size, signal.owner)
+            self.pinned -= signal.size
+            if signal.owner is not None:
+                self._own(-signal.size, signal.owner)
 
     def let_go(self, signal: Signal) -> None:
         """Note that a reference is gone that did not pin its signal. O(1)."""
@@ -125,6 +133,6 @@ def size_of_operation(order: SubmitOperation) -> int:
 
 def size_of_signal(signal: SignalKey | KeyedSignal | SignalView) -> int:
     """Return what a signal counts, without its key. O(1)."""
-    voter = signal.voter
-    size = PIECE_BYTES + length(signal.value)
+    value, voter = signal.value, signal.voter
+    size = PIECE_BYTES if isinstance(value, UnsetType) else PIECE_BYTES + len(value)
     return size if isinstance(voter, UnsetType) else size + text_bytes(voter)

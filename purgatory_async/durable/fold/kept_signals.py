@@ -164,8 +164,9 @@ class KeptSignals:
         known = self.keys.get(key)
         if known is None:
             return None
-        newest, now_us = known.signals[-1], self._shared.clock.now_us
-        idle = newest.at_us + self._shared.limits.retention_us <= now_us - now_us % 1000
+        shared, newest = self._shared, known.signals[-1]
+        now_us = shared.clock.now_us
+        idle = newest.at_us + shared.limits.retention_us <= now_us - now_us % 1000
         return None if idle else newest.view
 
     @property

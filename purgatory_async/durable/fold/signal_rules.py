@@ -62,15 +62,13 @@ class SignalRules:
         }
 
     def _signal(self, entry: kinds.SignalKey) -> Result | Work[Result]:
-        earlier = self._replayed(entry)
-        if earlier is not None:
+        if entry.idem is not UNSET and (earlier := self._replayed(entry)) is not None:
             return earlier
         if self._operations.voting and entry.voter is not UNSET:
             return self._vote(entry)
-        refused = self._refused(entry, (entry,))
-        if refused is not None:
-            return refused
         shared, purgatory = self._shared, self._purgatory
+        if not shared.fits_any(entry) and (refused := self._refused(entry, (entry,))) is not None:
+            return refused
         signal = self._signals.new(shared.position, entry, entry.owner)
         self._signals.note(signal)
         shared.totals.signals += 1
@@ -79,9 +77,7 @@ class SignalRules:
             return self._check_many(entry, signal)
         completed = purgatory.check_and_complete(entry.key)
         shared.effects.append(KeySignalled(signal, completed))
-        answer = Signalled(shared.position, completed)
-        self._replays.keep(entry, answer)
-        return answer
+        return self._answered(entry, completed)
 
     def _vote(self, entry: kinds.SignalKey) -> Work[Result]:
         """Do as `_signal` for a voter whom operations may have to remember."""

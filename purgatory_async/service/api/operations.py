@@ -16,7 +16,7 @@ from purgatory_async.durable.fold.shared import microseconds
 from purgatory_async.durable.later import after
 from purgatory_async.durations import checked_timeout
 from purgatory_async.service.access.grants import Grant
-from purgatory_async.service.api.holding import hold
+from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.api.paging import STEPS, limit_of, page_of
 from purgatory_async.service.api.repeating import Repeatable
@@ -40,6 +40,9 @@ COMPLETE: Final = msgspec.json.Decoder(Complete)
 _NO_LONGER_HELD: Final = frozenset({Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVERLOADED})
 """Why a submission may no longer be held. It was made, so it is answered: only requests that changed nothing are
 refused."""
+
+_PENDING: Final = frozenset({None, Outcome.CLOSED})
+"""Outcomes of an operation that has not ended: it is closed with a state that was given up."""
 
 
 def submit_operation(service: HttpService, request: Request) -> Given:
@@ -86,6 +89,8 @@ def _submitted(
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
         return answer(201, _view(service, operation, full=full), location, *headers)
+    if not wait.seconds:
+        return answer(202, _view(service, operation, full=full), location, *headers)
 
     def _answer(present: Operation) -> Answer:
         view = _view(service, present, full=full)
@@ -97,7 +102,7 @@ def _submitted(
         released = isinstance(error, problems.Problem) and error.kind in _NO_LONGER_HELD
         return _answer(operation) if released else None
 
-    return _after_wait(service, request, operation, wait, then=_answer, otherwise=_release)
+    return _End(service, request, operation, wait, then=_answer, otherwise=_release).begin()
 
 
 def read_operation(service: HttpService, request: Request) -> Given:
@@ -105,19 +110,19 @@ def read_operation(service: HttpService, request: Request) -> Given:
     request.check_accept(JSON)
     query = request.query("full", "wait")
     wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
+    return after(service.caught_up(), lambda _: _read(service, request, wait, full=full))
 
-    def _read(_: None) -> Given:
-        operation = _find(service, request)
-        request.use(*operation.watch_keys)
-        return _after_wait(
-            service,
-            request,
-            operation,
-            wait,
-            then=lambda present: answer(200, _view(service, present, full=full), *wait.headers),
-        )
 
-    return after(service.caught_up(), _read)
+def _read(service: HttpService, request: Request, wait: Wait, *, full: bool) -> Given:
+    operation = _find(service, request)
+    request.use(*operation.watch_keys)
+
+    def _answer(present: Operation) -> Answer:
+        return answer(200, _view(service, present, full=full), *wait.headers)
+
+    if operation.outcome is not None or not wait.seconds:
+        return _answer(operation)
+    return _End(service, request, operation, wait, then=_answer).begin()
 
 
 def complete_operation(service: HttpService, request: Request) -> Given:
@@ -223,32 +228,35 @@ def _page(service: HttpService, pending: list[Operation], limit: int) -> Operati
     )
 
 
-def _after_wait(
-    service: HttpService,
-    request: Request,
-    operation: Operation,
-    wait: Wait,
-    *,
-    then: Callable[[Operation], Given],
-    otherwise: Otherwise | None = None,
-) -> Given:
-    """Hold the request until the operation ends or the wait is over; go on with it, which may be a new object."""
-    if operation.outcome is not None or not wait.seconds:
-        return then(operation)
+class _End(Awaited):
+    """The end of an operation, which may be another object once the state was loaded again."""
 
-    def _waited(_: bool) -> Given:
-        present = _present(service, operation)
-        return then(service.find(operation.id) if present.outcome is Outcome.CLOSED else present)
+    __slots__ = ("_operation", "_then")
 
-    return hold(
-        service,
-        request,
-        end_of(operation),
-        service.shortened(wait.seconds),
-        so=lambda: _present(service, operation).outcome not in {None, Outcome.CLOSED},
-        then=_waited,
-        otherwise=otherwise,
-    )
+    def __init__(
+        self,
+        service: HttpService,
+        request: Request,
+        operation: Operation,
+        wait: Wait,
+        *,
+        then: Callable[[Operation], Given],
+        otherwise: Otherwise | None = None,
+    ) -> None:
+        super().__init__(service, request, end_of(operation), wait, otherwise)
+        self._operation = operation
+        self._then = then
+
+    def look(self) -> Given | None:
+        """Go on with the operation, if it has ended."""
+        present = _present(self.service, self._operation)
+        return None if present.outcome in _PENDING else self._then(present)
+
+    def over(self) -> Given:
+        """Go on with the operation as it is."""
+        present = _present(self.service, self._operation)
+        lost = present.outcome is Outcome.CLOSED
+        return self._then(self.service.find(present.id) if lost else present)
 
 
 def _present(service: HttpService, operation: Operation) -> Operation:

@@ -1,7 +1,7 @@
 """Strict query strings: known names only, values by their grammar, no repeats except keys and prefixes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,10 +18,12 @@ NEED_GRAMMAR: Final = "any, all, amount:N with N from 1 to 2^53-1, or voters:N w
 NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})$"
 SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
 SINCE_PATTERN: Final = f"^(now|({HISTORY}-)?[0-9]{{1,16}})$"
+_INTEGER: Final = re.compile(r"[0-9]{1,19}").fullmatch
 _SINCE: Final = re.compile(f"now|(?:(?P<history>{HISTORY})-)?(?P<index>[0-9]{{1,16}})")
 _USUAL: Final = re.compile(
     rb"[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+(?:&[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+)*+"
 ).fullmatch
+_USUAL_READ: Final = re.compile(rb"(?:index=([0-9]{1,18})(?:&|\Z))?(?:wait=([0-9]{1,6})s)?").fullmatch
 _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
 
 
@@ -37,7 +39,7 @@ class Since:
 class Query:
     """The values of a request's query parameters, by name."""
 
-    values: Mapping[str, list[str]]
+    values: Mapping[str, Sequence[str]]
 
     def integer(self, name: str, lowest: int, highest: int) -> int | None:
         """Return an integer parameter within its bounds, None if it is absent.
@@ -49,8 +51,8 @@ class Query:
         if values is None:
             return None
         # int() alone accepts underscores, spaces and non-ASCII digits.
-        if re.fullmatch(r"[0-9]{1,19}", values[0]) and lowest <= int(values[0]) <= highest:
-            return int(values[0])
+        if _INTEGER(values[0]) and lowest <= (value := int(values[0])) <= highest:
+            return value
         raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
 
     def switch(self, name: str) -> bool:
@@ -94,7 +96,7 @@ class Query:
         """Return a parameter without a grammar, None if it is absent."""
         return self.values.get(name, [None])[0]
 
-    def keys(self, name: str = "key") -> list[str]:
+    def keys(self, name: str = "key") -> Sequence[str]:
         """Return every ``key``, or every ``prefix``."""
         return self.values.get(name, [])
 
@@ -123,6 +125,18 @@ class Query:
                 raise problems.bad_parameter(name, self.values[name][0], f"given together with {wanted}")
 
 
+_EMPTY: Final = Query({})
+
+
+def usual_read(raw: bytes) -> tuple[int | None, float | None] | None:
+    """Return ``index`` and ``wait`` in seconds of a read as most clients write it; None if it is written otherwise."""
+    match = _USUAL_READ(raw)
+    if match is None:
+        return None
+    index, wait = match.groups()
+    return None if index is None else int(index), None if wait is None else float(wait)
+
+
 def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] = frozenset()) -> Query:
     """Parse the text after the question mark.
 
@@ -134,9 +148,9 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
     Raises:
         Problem: ``bad-parameter``, or ``bad-key`` for a key that cannot be decoded.
     """
-    values: dict[str, list[str]] = {}
     if not raw:
-        return Query(values)
+        return _EMPTY
+    values: dict[str, list[str]] = {}
     if _USUAL(raw) and (usual := _usual(raw.decode(), known)):
         return Query(usual)
     for piece in raw.replace(b"+", b" ").split(b"&"):

@@ -1,15 +1,18 @@
 """``/v1/keys`` and ``/v1/signals``: read a key or wait for its next signal; signal a key, or some in one step."""
 
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct
 
 from purgatory_async.durable.documents import KeyedSignal, SignalBody, kept
+from purgatory_async.durable.fold import results
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
 from purgatory_async.durable.later import Later, after, at_last
-from purgatory_async.service.api.holding import hold
+from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.long_lists import check_list
+from purgatory_async.service.api.query_string import usual_read
 from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded, decoded_each
 from purgatory_async.service.contract.messages import MAX_SIGNALS, KeyView, Signalled, SignalledBatch
@@ -17,7 +20,7 @@ from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.web.waiting import Wait
+from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_INDEX: Final = 2**63 - 1
 
@@ -40,30 +43,28 @@ def signal_key(service: HttpService, request: Request) -> Given:
     key = request.key()
     text = request.body()
     body = decoded(text, _SIGNAL, optional=True)
-    return after(request.repeatable(text), lambda once: _signal_key(service, request, key, body, once))
-
-
-def _signal_key(
-    service: HttpService, request: Request, key: str, body: SignalBody, once: Repeatable
-) -> Given:
+    grant = request.grant
     entry = SignalKey(
         key=key,
         value=kept(body.value),
         amount=body.amount,
         voter=body.voter,
-        idem=once.key,
-        digest=once.digest,
-        owner=request.grant.owner,
-        quota=request.grant.quota,
+        owner=grant.owner,
+        quota=grant.quota,
     )
+    return after(request.repeatable(text), partial(_signal_key, service, request, entry))
+
+
+def _signal_key(service: HttpService, request: Request, entry: SignalKey, once: Repeatable) -> Given:
+    entry.idem, entry.digest = once
+    return after(service.signal(entry, request), partial(_signalled, service, entry.key))
+
+
+def _signalled(service: HttpService, key: str, given: tuple[results.Signalled, int]) -> Given:
+    result, completed = given
     return after(
-        service.signal(entry, request),
-        lambda given: after(
-            service.records.settle(),
-            lambda headers: answer(
-                200, Signalled(key, given[0].index, given[1]), *headers, *replayed(given[0])
-            ),
-        ),
+        service.records.settle(),
+        lambda headers: answer(200, Signalled(key, result.index, completed), *headers, *replayed(result)),
     )
 
 
@@ -99,49 +100,44 @@ def _signal_of(text: Raw) -> KeyedSignal:
 def read_key(service: HttpService, request: Request) -> Given:
     """``GET /v1/keys/{key}``: show the newest signal; with ``wait`` hold the request until one is above ``index``."""
     request.check_accept(JSON)
-    query = request.query("index", "wait")
-    index, wait = query.integer("index", 0, MAX_INDEX), request.wait(query, service.settings.max_wait)
-    key = request.key()
-    return after(service.caught_up(), lambda _: _read(service, request, key, index, wait))
-
-
-def _read(service: HttpService, request: Request, key: str, index: int | None, wait: Wait) -> Given:
+    index, wait = _asked(request, service.settings.max_wait)
+    read = _Read(service, request, request.key(), wait)
     # Without index and wait this is a plain read: 304 has nothing to compare with.
-    conditional = index is not None or wait.seconds > 0
-    above = index or 0
-    if not conditional or _is_newer(service, key, above):
-        return _shown(service, key, wait)
-    # The next signal on the key ends the wait, and its index is the highest.
-    return hold(
-        service,
-        request,
-        key,
-        service.shortened(wait.seconds),
-        so=lambda: _is_newer(service, key, above),
-        then=lambda newer: _shown(service, key, wait) if newer else _unchanged(service, key, wait),
-    )
+    read.above = -1 if index is None and wait.seconds <= 0 else index or 0
+    return after(service.caught_up(), read.begin)
 
 
-def _shown(service: HttpService, key: str, wait: Wait) -> Answer:
-    latest = service.fold.signals.latest(key)
-    # A signal may have no value; an unknown or dropped key reads as one without signals.
-    value = None if latest is None or latest.value is UNSET else latest.value
-    index = 0 if latest is None else latest.index
-    return answer(200, KeyView(key, index, value), ("X-Purgatory-Index", str(index)), *wait.headers)
+def _asked(request: Request, max_wait: float) -> tuple[int | None, Wait]:
+    usual = usual_read(request.query_string)
+    if usual is None:
+        query = request.query("index", "wait")
+        return query.integer("index", 0, MAX_INDEX), request.wait(query, max_wait)
+    index, seconds = usual
+    return index, decided_wait(seconds, request.header("prefer"), max_wait)
 
 
-def _unchanged(service: HttpService, key: str, wait: Wait) -> Answer:
-    return Answer(304, headers=(("X-Purgatory-Index", str(_index(service, key))), *wait.headers))
+class _Read(Awaited):
+    """A read of a key, which may wait for the next signal above an index. The key's newest has the highest."""
 
+    __slots__ = ("above",)
 
-def _is_newer(service: HttpService, key: str, index: int) -> bool:
-    """Whether the key has a signal above the index.
+    above: int
 
-    An index above the newest position is from another epoch: then everything is new.
-    """
-    return index > service.fold.position or _index(service, key) > index
+    def look(self) -> Answer | None:
+        """Show the newest signal, if it is above the index."""
+        fold = self.service.state.fold
+        latest = fold.signals.latest(self.watched)
+        index = 0 if latest is None else latest.index
+        # An index above the newest position is from another epoch: then everything is new.
+        if index <= self.above <= fold.position:
+            return None
+        # A signal may have no value; an unknown or dropped key reads as one without signals.
+        value = None if latest is None or latest.value is UNSET else latest.value
+        view = KeyView(self.watched, index, value)
+        return answer(200, view, ("X-Purgatory-Index", str(index)), *self.wait.headers)
 
-
-def _index(service: HttpService, key: str) -> int:
-    latest = service.fold.signals.latest(key)
-    return 0 if latest is None else latest.index
+    def over(self) -> Answer:
+        """Show that there is none."""
+        latest = self.service.fold.signals.latest(self.watched)
+        index = 0 if latest is None else latest.index
+        return Answer(304, headers=(("X-Purgatory-Index", str(index)), *self.wait.headers))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from purgatory_async.durable.documents import CountNeed
 from purgatory_async.service.api import query_string, request
-from purgatory_async.service.api.query_string import parse_query
+from purgatory_async.service.api.query_string import parse_query, usual_read
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Problem
@@ -113,3 +113,15 @@ def test_a_usual_query_is_read_as_any_other(text):
 def test_a_usual_key_is_its_own_text_and_valid(raw):
     if request._USUAL_KEY(raw):
         assert checked_key(percent_decoded(raw)) == raw.decode()
+
+
+# The fault: the pattern of a usual read takes a text that the parser refuses or reads otherwise.
+@given(
+    st.lists(PIECES, max_size=3).map("&".join)
+    | st.from_regex(r"(index=[0-9]{1,19}&?)?(wait=[0-9]{1,7}s)?", fullmatch=True)
+)
+def test_a_usual_read_is_read_as_any_other(text):
+    usual = usual_read(text.encode())
+    if usual is not None:
+        query = parse_query(text.encode(), frozenset({"index", "wait"}))
+        assert usual == (query.integer("index", 0, 2**63 - 1), query.wait())

@@ -132,3 +132,8 @@ class State(Protocol):
 
     async def aclose(self) -> None:
         """End: nothing is applied any more. Idempotent."""
+
+
+def caught_up(state: State) -> Later[None]:
+    """Catch up with all that was answered anywhere: at once if that is known to be so; see `State.caught_up`."""
+    return None if state.is_caught_up() else state.caught_up()

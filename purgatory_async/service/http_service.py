@@ -9,7 +9,8 @@ from typing import Final
 
 from purgatory_async import Timer
 from purgatory_async.clock import monotonic
-from purgatory_async.durable.state import Guard
+from purgatory_async.durable.later import Later
+from purgatory_async.durable.state import Guard, caught_up
 from purgatory_async.service.backing import keep
 from purgatory_async.service.contract.messages import Draining
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
@@ -78,6 +79,10 @@ class HttpService(Service):
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"
         return f"<HttpService {state} pending={self.pending} held={self.held.count}>"
+
+    def caught_up(self) -> Later[None]:
+        """Catch up with all that was answered anywhere."""
+        return caught_up(self.state)
 
     def note_lag(self, seconds: float) -> None:
         """Count a delay of the event loop."""

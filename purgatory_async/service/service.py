@@ -23,7 +23,7 @@ from purgatory_async.durable.fold.results import Put, PutSome, Refused, Result, 
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.later import Later, after
 from purgatory_async.durable.listing import Listing
-from purgatory_async.durable.state import Answer, Guard, State
+from purgatory_async.durable.state import Answer, Guard, State, caught_up
 from purgatory_async.events import Observer, Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.access.grants import UNBOUND, Grant
@@ -102,11 +102,6 @@ class Service:
         """How many operations and one-shot waits are pending. O(1)."""
         return self.fold.operations.purgatory.pending + self.waits.purgatory.pending
 
-    def caught_up(self) -> Later[None]:
-        """Catch up with all that was answered anywhere: at once if that is known to be so; see `State.caught_up`."""
-        state = self.state
-        return None if state.is_caught_up() else state.caught_up()
-
     # Operations and keys.
 
     def submit(self, entry: entries.SubmitOperation, by: Guard, most: int | None = None) -> Later[Submission]:
@@ -179,8 +174,7 @@ class Service:
             Problem: ``idempotency-mismatch``, or ``overloaded``: it could not be recorded.
         """
         self.records.check_trouble()
-        state = self.state
-        return after(state.propose(entry, by), partial(_signalled, state.fold, entry))
+        return after(self.state.propose(entry, by), partial(_signalled, self.fold, entry))
 
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float, grant: Grant = UNBOUND) -> Wait:
         """Register a one-shot wait on distinct keys for ``wait`` seconds.
@@ -292,7 +286,7 @@ class Service:
             return False
         key = (entry.owner, entry.idem)
         return after(
-            self.caught_up(), lambda _: key in self.fold.operations.by_idem or key in self.fold.replays
+            caught_up(self.state), lambda _: key in self.fold.operations.by_idem or key in self.fold.replays
         )
 
     def _pending_of(self, owner: str | None) -> int:

@@ -30,13 +30,34 @@ AT_ONCE: Final = 16
 """Operations that are checked between two breaks otherwise."""
 
 
+class Counting(Observer):
+    """An observer that counts signals for waits of its own, beside the operations. This one has none.
+
+    Attributes:
+        crowded: Whether so many wait that one signal may take long to count.
+    """
+
+    crowded = False
+
+    def notify(self, event: events.Event) -> None:
+        """Hear an event; see `Observer`."""
+
+    def watching(self, key: str) -> int:  # noqa: ARG002 - none
+        """Return how many wait for a key. O(1)."""
+        return 0
+
+    def take(self, batch: Batch) -> Iterator[None]:  # noqa: ARG002 - none
+        """Count all signals of a batch, before each of them is told; yields for each break."""
+        return iter(())
+
+
 class SignalRules:
     """Applies signals.
 
     Args:
         signals, operations, replays, shared: The parts of the fold.
         replayed: Returns an earlier answer to an entry, if there is one.
-        observer: The observer of the operations; None for none.
+        observer: The observer of the operations, which may be `Counting`; None for none.
     """
 
     def __init__(
@@ -56,6 +77,7 @@ class SignalRules:
         self._shared: Final = shared
         self._replayed: Final = replayed
         self._observer: Final = observer
+        self._counting: Final = observer if isinstance(observer, Counting) else Counting()
         self.by_kind: Final[dict[type[kinds.Entry], Callable[[Any], Result | Work[Result]]]] = {
             kinds.SignalKey: self._signal,
             kinds.SignalKeys: self._batch,
@@ -73,7 +95,9 @@ class SignalRules:
         self._signals.note(signal)
         shared.totals.signals += 1
         # If few operations share a key, this key has few, too; counting its watchers takes twice as long as this check.
-        if purgatory.watched - purgatory.keys >= FEW and self._watched_by(entry.key) > FEW:
+        if (purgatory.watched - purgatory.keys >= FEW and self._watched_by(entry.key) > FEW) or (
+            self._counting.crowded and self._counting.watching(entry.key) > FEW
+        ):
             return self._check_many(entry, signal)
         completed = purgatory.check_and_complete(entry.key)
         shared.effects.append(KeySignalled(signal, completed))
@@ -120,6 +144,7 @@ class SignalRules:
                 completed += operation.force_complete(UNSET)
             if nth % AT_ONCE == 0:
                 yield
+        yield from self._counting.take(Batch([signal]))
         self._tell(signal, completed)
         return self._answered(entry, completed)
 
@@ -139,7 +164,9 @@ class SignalRules:
             return refused
         new, owner = self._signals.new, entry.owner
         signals = [new(before + nth, each, owner) for nth, each in enumerate(entry.signals, 1)]
-        ends = yield from self._decided(Batch(signals))
+        batch = Batch(signals)
+        ends = yield from self._decided(batch)
+        yield from self._counting.take(batch)
         self._shared.totals.signals += len(signals)
         completed = 0
         for signal in signals:

@@ -19,7 +19,7 @@ from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.events import Handlers, Handling, KeySignalled, OperationEnded
 from purgatory_async.service.contract import problems
 from purgatory_async.service.held.given import HELD, Given
-from purgatory_async.service.held.pacing import SLICE, Pace
+from purgatory_async.service.held.pacing import SLICE, Pace, in_turn
 from purgatory_async.service.visit import Visit
 from purgatory_async.web.race import ClientLeft
 
@@ -269,12 +269,15 @@ class HeldRequests(Handling):
         if len(requests) == 1:
             return requests[0].force_complete()
         if requests:
-            self._pace.complete(requests)
-        return bool(requests)
+            self._pace.complete(in_turn(requests))
+            return True
+        return False
 
     def each_happened(self, watched: Iterable[Hashable]) -> None:
         """Complete the requests held for several things, in this order; looks for them when their turn comes."""
-        self._pace.complete(request for each in watched for request in self._purgatory.operations(each))
+        self._pace.complete(
+            request for each in in_turn(watched) for request in self._purgatory.operations(each)
+        )
 
     def look_again(self, *, lost: bool) -> None:
         """Complete all, because the state was loaded again; with ``lost`` it is another history. O(held requests)."""

@@ -3,23 +3,26 @@
 The fold's events reach them first. So the event of a signal, like the answer to it, counts what it completed in the
 fold and here.
 
-Waits with the same keys and need share a condition, so a signal decides on thousands of them at once. Fulfilled waits
+Waits with the same keys and need share a condition, so a signal decides on thousands of them at once. Where there are
+many conditions or signals, these are counted in the breaks of the fold's step, before they are told. Fulfilled waits
 have completed then, whatever happens to them; but they end a few at a time, each with its event and its answer.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final, cast, final
 
 import msgspec
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.durable.documents import WireNeed
+from purgatory_async.durable.fold.batch import Batch
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.needs import Need, Voters, need_for
 from purgatory_async.durable.fold.operations import Shown
+from purgatory_async.durable.fold.signal_rules import FEW, Counting
 from purgatory_async.durable.fold.signalled import SignalledOperation
-from purgatory_async.durable.fold.signals import Ledger, Newest
+from purgatory_async.durable.fold.signals import Ledger, Newest, Signal
 from purgatory_async.errors import Interruption
 from purgatory_async.events import (
     Event,
@@ -33,7 +36,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import fitting
 from purgatory_async.service.contract.messages import WaitView
 from purgatory_async.service.held.heard import Heard
-from purgatory_async.service.held.pacing import Pace
+from purgatory_async.service.held.pacing import Pace, in_turn
 
 
 class SignalsLost(Interruption):
@@ -46,10 +49,11 @@ class Condition(SignalledOperation):
 
     Attributes:
         waits: How many of them have not ended.
+        end: The index of the signal that fulfilled it; 0 for none yet.
         view: The JSON that answers them, once one was answered.
     """
 
-    __slots__ = ("_heard_bytes", "_met", "view", "waits")
+    __slots__ = ("_completed", "_heard_bytes", "end", "view", "waits")
 
     def __init__(
         self,
@@ -59,13 +63,14 @@ class Condition(SignalledOperation):
         submitted: float,
         *,
         heard: Heard,
-        met: "set[Condition]",
+        completed: dict[int, int],
     ) -> None:
         super().__init__(newest, keys, need_for(need, keys, heard), None, submitted=submitted)
         self.waits = 0
         self.view = b""
         self._heard_bytes = heard
-        self._met = met
+        self.end = 0
+        self._completed = completed
 
     def _new_ledger(self) -> Ledger:
         return Shown(self._heard_bytes)
@@ -78,11 +83,23 @@ class Condition(SignalledOperation):
             self.need.clear()
 
     def try_complete(self) -> bool:
-        """Count the newest signal; note that it holds, if it does. O(1)."""
+        """Count the newest signal; note how many waits it completes, if the condition holds. O(1)."""
         holds = super().try_complete()
         if holds:
-            self._met.add(self)
+            self._note_end(self._heard)
         return holds
+
+    def take(self, batch: Batch) -> Signal | None:
+        """Count a batch, and complete; see `SignalledOperation.take`."""
+        end = super().take(batch)
+        if end is not None:
+            self.force_complete()
+            self._note_end(end.view.index)
+        return end
+
+    def _note_end(self, index: int) -> None:
+        self.end = index
+        self._completed[index] = self._completed.get(index, 0) + self.waits
 
 
 @final
@@ -92,7 +109,7 @@ class Wait(DelayedOperation[None]):
     Attributes:
         condition: What it waits for.
         submitted: When, in seconds of its timer.
-        fulfilled: Whether a signal has completed it, also if it has yet to end.
+        fulfilled: Whether it has ended because a signal completed it, whatever happened to it until its turn came.
         owner: Whose it is; None without tokens.
     """
 
@@ -132,7 +149,7 @@ class Wait(DelayedOperation[None]):
         return condition.view
 
 
-class Waits:
+class Waits(Counting):
     """The one-shot waits of a process; observes the operations of the fold, and passes their events on.
 
     Args:
@@ -159,7 +176,9 @@ class Waits:
         self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
         self.conditions: Final = Purgatory("conditions", timer=timer)
         self._joinable: Final[dict[tuple[tuple[str, ...], WireNeed], Condition]] = {}
-        self._met: Final[set[Condition]] = set()  # by the signal that is being handled
+        # How many waits, by the index of a signal that has yet to be told.
+        self._completed: Final[dict[int, int]] = {}
+        self._taken = 0  # the index up to which `take` has counted
         self._heard: Final = Heard()
         self._most_bytes: Final = most_bytes
         self._pending_of: Final[Counter[str]] = Counter()  # of each owner that has some
@@ -193,6 +212,8 @@ class Waits:
             answering: Answers the waits; one of those in ``observer``.
         """
         self._fold, self._observer, self.source = fold, observer, self._made
+        self._taken = 0
+        self._completed.clear()
         self._answering = observer if self._observed else answering
 
     @property
@@ -217,7 +238,9 @@ class Waits:
         now = self._timer.time()
         condition = self._joinable.get((keys, need))
         if condition is None or not condition.untouched:
-            condition = Condition(self._fold.signals, keys, need, now, heard=self._heard, met=self._met)
+            condition = Condition(
+                self._fold.signals, keys, need, now, heard=self._heard, completed=self._completed
+            )
         wait = Wait(condition, seconds, now, owner)
         self.purgatory.try_complete_else_watch(wait, keys)
         if owner is not None:
@@ -225,6 +248,7 @@ class Waits:
         if not condition.waits:
             self.conditions.try_complete_else_watch(condition, keys)
             self._joinable[keys, need] = condition
+            self._note_crowd()
         condition.waits += 1
         return wait
 
@@ -236,18 +260,50 @@ class Waits:
     def notify(self, event: Event) -> None:
         """Complete the waits on a signalled key, then pass the event on."""
         if isinstance(event, KeySignalled):
-            if self.conditions.pending and self.conditions.check_and_complete(event.key):
-                completed = self._end_fulfilled(cast("str", event.key))
+            assert self._fold is not None, "only a fold that is followed has signals"
+            index = self._fold.signals.index
+            if index > self._taken and self.conditions.pending:
+                self.conditions.check_and_complete(event.key)
+            if self._completed and (completed := self._completed.pop(index, 0)):
+                self._end_fulfilled(event.key, index)
                 self.completed += completed
                 if self._observed:
                     _correct(event, "completed", event.completed + completed)
-            if self._heard.used > self._most_bytes:
+            # In a batch all is counted already, also for those that one of its later signals ends.
+            if self._heard.used > self._most_bytes and index >= self._taken:
                 self._shed()
         elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
             # It ended at its deadline, in log time; but lateness is when that was noticed.
             assert self._fold is not None, "only a fold that is followed has operations"
             _correct(event, "at_ns", self._fold.step_ns)
         self._observer.notify(event)
+
+    # See `Counting`.
+
+    def watching(self, key: str) -> int:
+        """Return how many conditions watch a key."""
+        return next((count for _, count in self.conditions.watchers((key,))), 0)
+
+    def take(self, batch: Batch) -> Iterator[None]:
+        """Let the conditions count a batch, so that the events of its signals only end the waits that it fulfils."""
+        if not self.conditions.pending:
+            return
+        self._taken = batch.index
+        self._completed.clear()
+        counted = set[Condition]()
+        for key in batch.keys:
+            for condition in cast("Iterator[Condition]", self.conditions.operations(key)):
+                if (
+                    condition in counted or condition.outcome is not None
+                ):  # its waits may have left in a break
+                    continue
+                if len(condition.watch_keys) > 1:
+                    counted.add(condition)
+                condition.take(batch)
+                yield
+
+    def _note_crowd(self) -> None:
+        self.crowded = self.conditions.watched - self.conditions.keys >= FEW
 
     def _shed(self) -> None:
         """Fail the oldest waits that have heard something, until what is left has room. O(conditions and waits)."""
@@ -260,15 +316,10 @@ class Waits:
                     if isinstance(wait, Wait) and wait.condition is condition:
                         wait.fail(failure)
 
-    def _end_fulfilled(self, key: str) -> int:
-        """End the waits whose conditions a signal has just fulfilled, the oldest first; return how many there are."""
-        met, waits = self._met, cast("Iterator[Wait]", self.purgatory.operations(key))
-        fulfilled = [wait for wait in waits if wait.condition in met]
-        met.clear()
-        for wait in fulfilled:
-            wait.fulfilled = True
-        self._pace.complete(fulfilled)
-        return len(fulfilled)
+    def _end_fulfilled(self, key: Hashable, index: int) -> None:
+        """End the waits whose conditions a signal has fulfilled, the oldest first."""
+        waits = in_turn(cast("Iterator[Wait]", self.purgatory.operations(key)))
+        self._pace.complete(wait for wait in waits if wait.condition.end == index)
 
     def pass_on(self, event: OperationSubmitted | OperationEnded) -> None:
         """Pass on what happened to a wait, under an id that no operation of the fold has."""
@@ -276,6 +327,7 @@ class Waits:
             _correct(event, "operation_id", -event.operation_id)
         if isinstance(event, OperationEnded):
             wait = cast("Wait", event.operation)
+            wait.fulfilled = wait.condition.outcome is Outcome.COMPLETED
             if wait.fulfilled and event.outcome is not Outcome.COMPLETED:
                 # Its deadline passed, or its client left, before its turn came.
                 if event.outcome is Outcome.CANCELLED:
@@ -294,12 +346,13 @@ class Waits:
         if not condition.waits:
             condition.cancel()
             condition.release()
+            self._note_crowd()
             name = condition.watch_keys, condition.need.wire
             if self._joinable.get(name) is condition:
                 del self._joinable[name]
 
 
-class _Source:
+class _Source(Counting):
     """Observes one fold, and passes events on while it is followed: not when it is restored or closed."""
 
     def __init__(self, waits: Waits) -> None:
@@ -309,6 +362,19 @@ class _Source:
         """Pass on an event of the fold that is followed."""
         if self._waits.source is self:
             self._waits.notify(event)
+
+    @property
+    def crowded(self) -> bool:  # type: ignore[override]
+        """Whether it is of so many waits that one signal may take long to count."""
+        return self._waits.crowded and self._waits.source is self
+
+    def watching(self, key: str) -> int:
+        """Return how many conditions watch a key."""
+        return self._waits.watching(key)
+
+    def take(self, batch: Batch) -> Iterator[None]:
+        """Let the waits count a batch, if that fold is followed."""
+        return self._waits.take(batch) if self._waits.source is self else iter(())
 
 
 class _Ends:

@@ -1,11 +1,12 @@
 """A pace completes a few operations in each pass of the loop: all, in order, and small batches beside large ones."""
 
 import asyncio
+import weakref
 
 import pytest
 
 from purgatory_async import DelayedOperation, Purgatory
-from purgatory_async.service.held.pacing import SLICE, Pace
+from purgatory_async.service.held.pacing import SLICE, Pace, in_turn
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,6 +33,15 @@ def watched():
 
     yield make
     assert purgatory.pending == 0
+
+
+async def test_what_had_its_turn_is_kept_no_longer():
+    kept = weakref.WeakSet()
+    snapshot = [Noted([]) for _ in range(5)]
+    kept.update(snapshot)
+    turns = in_turn(snapshot)
+    del snapshot
+    assert [len(kept) for _ in turns] == [5, 4, 3, 2, 1]
 
 
 async def test_no_pass_completes_more_than_a_slice(watched):

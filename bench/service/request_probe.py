@@ -26,6 +26,8 @@ SCENES: Final = {
     "submit": "a submission",
     "signal": "a signal",
     "read": "a read",
+    "status": "the status of a pending operation",
+    "take": "an item: put, taken and acknowledged",
     "health": "the health check: HTTP alone",
 }
 KEYS: Final = 64
@@ -79,17 +81,19 @@ class Wire(asyncio.Transport):
             if self.answer:
                 break
             await asyncio.sleep(0)
-        if not self.answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 202 ")):
-            raise RuntimeError(
-                f"the answer must be 200 or 202 within {PASSES} passes, got {self.answer[:200]!r}"
-            )
+        if not self.answer.startswith(b"HTTP/1.1 20"):
+            raise RuntimeError(f"the answer must be 2xx within {PASSES} passes, got {self.answer[:200]!r}")
+
+
+def _submission(key: str, known_as: str = "") -> bytes:
+    named = f', "id": "{known_as}"' if known_as else ""
+    return request("POST", "/v1/operations", f'{{"keys": ["{key}"], "timeout": 600{named}}}'.encode())
 
 
 # By scene, the request for a key.
 ASKED: Final[Mapping[str, Callable[[str], bytes]]] = {
-    "submit": lambda key: request(
-        "POST", "/v1/operations", b'{"keys": ["%b"], "timeout": 600}' % key.encode()
-    ),
+    "submit": _submission,
+    "status": lambda key: request("GET", f"/v1/operations/{key}"),
     "signal": READ.tell,
     "read": lambda key: request("GET", f"/v1/keys/{key}"),
     "health": lambda _: request("GET", "/healthz"),
@@ -123,10 +127,25 @@ async def run(scene: str, count: int) -> None:
             await publisher.answered()
             await subscriber.answered()
             polls[key] = talk.go_on(key, subscriber.answer)
+        elif scene == "take":
+            await _pass_on(publisher, key)
         else:
+            if scene == "status" and number < KEYS:
+                publisher.send(_submission(key, known_as=key))
+                await publisher.answered()
             publisher.send(ASKED[scene](key))
             await publisher.answered()
     await app.service.aclose()
+
+
+async def _pass_on(client: Wire, queue: str) -> None:
+    client.send(request("POST", f"/v1/queues/{queue}/items", b'{"item": "done"}'))
+    await client.answered()
+    client.send(request("POST", f"/v1/queues/{queue}/take"))
+    await client.answered()
+    lease = client.answer.partition(b'"lease":"')[2].partition(b'"')[0].decode()
+    client.send(request("POST", f"/v1/leases/{lease}/ack"))
+    await client.answered()
 
 
 def _context(app: Application) -> ServerContext:

@@ -148,7 +148,9 @@ class AtOnce:
 
     def _apply(self, entry: Entry) -> "Answer | asyncio.Future[Answer]":
         """Apply an entry while no step is under way; return its answer, or a future if its step is long."""
-        given = self._begin(entry)
+        fold = self.fold
+        now_us = self._zero_us + self._timer.time_ns() // 1000
+        given = fold.begin(fold.position + 1, now_us, entry)
         if isinstance(given, tuple):
             return self._ended(given)
         try:
@@ -158,10 +160,6 @@ class AtOnce:
         later: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._steps.add(self._go_on(given, later))
         return later.result() if later.done() else later
-
-    def _begin(self, entry: Entry) -> Applied | Work[Applied]:
-        now_us = self._zero_us + self._timer.time_ns() // 1000
-        return self.fold.begin(self.fold.position + 1, now_us, entry)
 
     def _go_on(self, rest: Work[Applied], later: "asyncio.Future[Answer]") -> Iterator[None]:
         """Finish a step, and the steps of entries that were posted meanwhile."""
@@ -174,7 +172,7 @@ class AtOnce:
                 later.set_exception(error)
             raise
         while self._posted and not self._closed:
-            given = self._begin(self._posted.popleft())
+            given = self.fold.begin(self.fold.position + 1, self.now_us(), self._posted.popleft())
             self._ended(given if isinstance(given, tuple) else (yield from given))
 
     def _ended(self, applied: Applied) -> Answer:

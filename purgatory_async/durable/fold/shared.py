@@ -125,7 +125,7 @@ class Shared:
 
     def fits_any(self, entry: Keeping) -> bool:
         """Whether any entry of this owner fits, so that its bytes need not be counted. O(1)."""
-        return entry.quota is UNSET and self.fits(MOST_OF_ENTRY)
+        return entry.quota is UNSET and self.kept.pinned + MOST_OF_ENTRY <= self.limits.max_kept
 
     def refusal(self, entry: Keeping, size: int, own: int) -> Refused | None:
         """Return why an entry's bytes cannot be kept; None if they can. O(1).

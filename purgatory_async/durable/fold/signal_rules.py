@@ -101,7 +101,10 @@ class SignalRules:
             return self._check_many(entry, signal)
         completed = purgatory.check_and_complete(entry.key)
         shared.effects.append(KeySignalled(signal, completed))
-        return self._answered(entry, completed)
+        answer = Signalled(shared.position, completed)
+        if entry.idem is not UNSET:
+            self._replays.keep(entry, answer)
+        return answer
 
     def _vote(self, entry: kinds.SignalKey) -> Work[Result]:
         """Do as `_signal` for a voter whom operations may have to remember."""

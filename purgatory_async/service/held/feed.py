@@ -160,7 +160,8 @@ class Feed(Handling):
     def restart(self) -> None:
         """Drop all events, because the state was loaded again; readers get a ``gap``, unless there was none."""
         if self.newest:
-            self._count()
+            self.newest += 1
+            self._reached.advance(self.newest)
             while self._oldest <= self.newest:
                 self._drop_oldest()
         self._gone = (self._source.fold.position, 0)
@@ -176,21 +177,18 @@ class Feed(Handling):
         position = fold.position
         self._number = number = self._number + 1 if position == self._position else 1
         self._position = position
-        place = (self.newest + 1) % KEPT
+        self.newest = newest = self.newest + 1
+        place = newest % KEPT
         if self._ring[place] is not None:
             self._drop_oldest()
         self._ring[place] = _Kept((position, number), keys, size, content)
         self.size += size
-        self._count()
         # The feed is this process's own, so it takes what the state has left of the budget.
         room = fold.shared.bytes_left
-        while self.size > MAX_KEPT or (self.size > room and self._oldest < self.newest):
+        while self.size > MAX_KEPT or (self.size > room and self._oldest < newest):
             self._drop_oldest()
-
-    def _count(self) -> None:
-        self.newest += 1
         if self._waiting:
-            self._reached.advance(self.newest)
+            self._reached.advance(newest)
 
     def _drop_oldest(self) -> None:
         place = self._oldest % KEPT

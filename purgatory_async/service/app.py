@@ -64,6 +64,7 @@ class Application:
         self._prefix = quote(service.settings.base_path)
         self._base = self._prefix.encode()
         self._unsent: Final = service.held.unsent
+        self._epoch, self._epoch_line = "", b""
         self._asgi: Final = Adapter(self, self.keep, service.aclose)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,7 +97,7 @@ class Application:
         self.traffic.refuse(problem.kind)
         self.drop(request)
         answer = refusal(problem)
-        self._count(request, answer, self.now())
+        self.traffic.end(request, answer.status, len(answer.body), self.now())
         return answer, b"x-request-id: %b\r\n" % request.id
 
     # For what keeps requests waiting; see `visit.Server`.
@@ -140,13 +141,12 @@ class Application:
         if request.gone or request.ended:
             self.drop(request)
             return
-        self._leave(request)
+        if request.admission is not None:
+            self.access.leave(request.admission)
+        request.ended = True
         now = self.now()
         request.wire.answer(answer, self.stamp(request), now)
-        self._count(request, answer, now)
-
-    def _count(self, request: Request, answer: Answer, now: float) -> None:
-        self.traffic.end(request, answer.status, 0 if request.method == "HEAD" else len(answer.body), now)
+        self.traffic.end(request, answer.status, len(answer.body), now)
 
     def _leave(self, request: Request) -> None:
         if request.admission is not None and not request.ended:
@@ -257,9 +257,15 @@ class Application:
         if not request.below.startswith(b"/v1/"):
             return b"x-request-id: %b\r\n" % request.id
         state = self.service.state
-        stamp = b"x-request-id: %b\r\nx-purgatory-position: %d\r\n" % (request.id, state.fold.position)
-        # Without an epoch it is not loaded yet.
-        return b"%bx-purgatory-epoch: %b\r\n" % (stamp, state.epoch.encode()) if state.epoch else stamp
+        if state.epoch is not self._epoch:
+            self._epoch = epoch = state.epoch  # empty until it is loaded
+            self._epoch_line = b"x-purgatory-epoch: %b\r\n" % epoch.encode() if epoch else b""
+        position = state.fold.position
+        return b"x-request-id: %b\r\nx-purgatory-position: %d\r\n%b" % (
+            request.id,
+            position,
+            self._epoch_line,
+        )
 
     async def keep(self) -> None:
         """Keep the service's state up to date; log what ends this before the service is closed."""

@@ -36,6 +36,7 @@ _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNO
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+_NO_QUERY: Final = Query({})
 _OF_CONTENT: Final = frozenset({b"content-type", b"content-encoding", b"expect"})
 _LARGE_BYTES: Final = 1 << 16
 _BODILESS: Final = frozenset({"GET", "HEAD"})  # what comes with these is dropped
@@ -117,6 +118,8 @@ class Request(Asked):
         Raises:
             Problem: ``bad-parameter`` or ``bad-key``.
         """
+        if not self.query_string:
+            return _NO_QUERY
         return parse_query(self.query_string, frozenset(known), repeated=frozenset(repeated))
 
     def wait(self, query: Query, max_wait: float) -> Wait:

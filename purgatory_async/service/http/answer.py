@@ -71,27 +71,26 @@ class AnswerHeads:
         """Return what an answer of a status begins with, new each time."""
         return b"%bdate: %b\r\n%b" % (_STATUS_LINES[status], self._date().encode(), ALWAYS)
 
-    def head(self, answer: Answer, lines: bytes, now: float, *, close: bool) -> bytes:
+    def head(self, answer: Answer, lines: bytes, now: float) -> bytes:
         """Return all of an answer before its body. O(lines).
 
         Args:
             answer: The answer.
             lines: Further fields, as sent.
             now: Seconds of any clock: the date changes with the whole second.
-            close: Whether the connection ends with it.
         """
         if now >= self._stale:
             self._stale, self._known = int(now) + 1.0, {}
         size = len(answer.body)
         place = answer.status, answer.media_type if size else None
-        opening = self._known.get(place)
-        if opening is None:
-            opening = self._known[place] = self.of(answer.status) + _content(*place)
+        opening = self._known.get(place) or self._make(*place)
         if answer.headers:
             lines = field_lines(answer.headers) + lines
-        if close:
-            lines += CLOSE
         return b"%b%d\r\n%b\r\n" % (opening, size, lines) if size else b"%b%b\r\n" % (opening, lines)
+
+    def _make(self, status: int, media_type: str | None) -> bytes:
+        opening = self._known[status, media_type] = self.of(status) + _content(status, media_type)
+        return opening
 
 
 def _content(status: int, media_type: str | None) -> bytes:

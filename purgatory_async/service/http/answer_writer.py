@@ -48,7 +48,7 @@ class AnswerWriter(Outlet):
             return
         if answer.close or (self._body is not None and not self._is_reusable(self._body)):
             self._keep_alive = False
-        self._write(request, answer, stamp, now)
+        self._write(answer, stamp, now, request.method == "HEAD")
         self._answered(now)
 
     def await_body(self) -> None:
@@ -82,10 +82,12 @@ class AnswerWriter(Outlet):
             self.write(b"0\r\n\r\n")
         self._answered(self.context.now())
 
-    def _write(self, request: Asked, answer: Answer, stamp: bytes, now: float) -> None:
+    def _write(self, answer: Answer, stamp: bytes, now: float, bare: bool) -> None:
         self._begun = True
-        head = self.context.answer_heads.head(answer, stamp, now, close=not self._keep_alive)
-        self.write(head if request.method == "HEAD" else head + answer.body)
+        if not self._keep_alive:
+            stamp += CLOSE
+        head = self.context.answer_heads.head(answer, stamp, now)
+        self.write(head if bare else head + answer.body)
 
     def _write_refusal(self, problem: Problem) -> None:
         """Answer with a problem, unless an answer has begun; the request is given up."""
@@ -95,7 +97,7 @@ class AnswerWriter(Outlet):
         if request is None or not self._begun:
             request = request or context.app.request(NO_HEAD, self)
             self._keep_alive = False
-            self._write(request, *context.app.refuse(request, problem), context.now())
+            self._write(*context.app.refuse(request, problem), context.now(), request.method == "HEAD")
 
     def _is_reusable(self, unread: Body) -> bool:
         """Whether another request can follow an unread body: what is left of it is short enough to read."""

@@ -29,11 +29,12 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import Head
+from purgatory_async.service.contract.header_fields import Profile
 from purgatory_async.service.http.answer_writer import AnswerWriter
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext
 from purgatory_async.service.http.phase import Phase
+from purgatory_async.service.http.wire import Asked
 
 MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
 MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort
@@ -123,8 +124,8 @@ class Connection(AnswerWriter, asyncio.Protocol):
         self._end(sending=True)
 
     def _answered(self, now: float) -> None:
-        # Nearly always nothing came behind the request, and all of its answer has left.
-        if self._phase is _ANSWERING and self._keep_alive and self._input is None and not self.blocked:
+        usual = self._keep_alive and self._input is None and self._pieces is None and not self._paused
+        if usual and self._phase is _ANSWERING:
             self._request = None
             self._phase = _ANSWERING.moves["turn"]
             self._until = now + self.context.deadlines.idle
@@ -138,28 +139,43 @@ class Connection(AnswerWriter, asyncio.Protocol):
 
     def _take_head(self, data: bytes) -> None:
         """Add to the head, and start its request once it is complete."""
+        context = self.context
         try:
-            taken = self.context.heads.take(self._input, data)
+            taken = context.heads.take(self._input, data)
         except problems.Problem as problem:
             self.refuse(problem)
             return
-        if taken is not None:
-            self._input = None
-            self._start(*taken)
-        elif self._input is None:
+        if taken is None:
+            self._await_head(data)
+            return
+        head, rest = taken
+        self._input = None
+        profile = head.profile
+        request = self._request = context.app.request(head, self)
+        self._keep_alive = profile.keep_alive and not self._last
+        self._begun = self._expects = False
+        if profile.length == len(rest):  # nearly always all of it has come, and nothing behind it
+            self._phase = self._phase.moves["request"]
+            if rest:
+                request.feed(rest, whole=True)
+        else:
+            self._begin_body(request, profile, rest)
+            if request.gone:
+                return
+        context.app.serve(request)
+
+    def _await_head(self, data: bytes) -> None:
+        if self._input is None:
             self._input = bytearray(data)
             if self._phase is Phase.IDLE:  # the deadline of the first head runs since accept
                 self._move("begin")
                 self._watch()
 
-    def _start(self, head: Head, rest: bytes) -> None:
-        app, profile = self.context.app, head.profile
-        request = self._request = app.request(head, self)
-        self._keep_alive = profile.keep_alive and not self._last
-        self._begun = self._expects = False
+    def _begin_body(self, request: Asked, profile: Profile, rest: bytes) -> None:
+        """Take what came behind a head: all of the body and more, or less."""
         length = profile.length
-        if length is not None and length <= len(rest):  # most bodies come with their heads
-            self._phase = self._phase.moves["request"]
+        if length is not None and length <= len(rest):
+            self._move("request")
             if length:
                 request.feed(rest[:length], whole=True)
                 rest = rest[length:]
@@ -170,9 +186,6 @@ class Connection(AnswerWriter, asyncio.Protocol):
             self._watch()
         if rest:
             self.data_received(rest)
-            if request.gone:
-                return
-        app.serve(request)
 
     def _take_body(self, body: Body, data: bytes) -> None:
         request = self._request

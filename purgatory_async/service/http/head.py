@@ -36,6 +36,10 @@ _HEAD: Final = re.compile(
     rb"(?:\r\n)?"  # some clients send an extra CRLF after a body
     rb"([A-Z-]{1,32}+) ([!\"$-~]++) HTTP/(1\.[01]\r\n" + _FIELDS + rb")\r\n"
 )
+# The same, from the method to a path and a query.
+_USUAL: Final = re.compile(
+    rb"([A-Z-]{1,32}+) (/[!\"$->@-~]*+)(?:\?([!\"$-~]*+))?+ HTTP/(1\.[01]\r\n" + _FIELDS + rb")\r\n"
+)
 _BLOCK: Final = re.compile(_FIELDS)
 _FIELD: Final = re.compile(rb"([^:]++):([^\r]*+)\r\n")  # within a match of `_HEAD`
 _SPACE: Final = b" \t"
@@ -104,8 +108,11 @@ class HeadReader:
             looked = len(before)
             before += data
             window = before
-        elif (match := _HEAD.match(data)) is not None:
-            return self._head(match), data[match.end() :]
+        elif (match := _USUAL.match(data)) is not None and (size := match.end()) <= MAX_LINE:
+            method, path, query, rest = match.groups(b"")
+            profile = (self._remembered if len(rest) <= REMEMBERED_BYTES else _read_profile)(method, rest)
+            if profile.usual:
+                return Head(profile, path, query), data[size:]
         end = window.find(END, max(0, looked - len(END) + 1)) + len(END)
         if end >= len(END):
             return self.read(bytes(window[:end])), bytes(window[end:])
@@ -113,29 +120,18 @@ class HeadReader:
         return None
 
     def read(self, raw: bytes) -> Head:
-        """Parse a complete head, including its empty line. O(length).
+        """Parse a complete head, including its empty line, looking twice. O(length).
 
         Raises:
             Problem: ``malformed-request``, ``target-too-long`` or ``headers-too-large``.
         """
+        if len(raw) > MAX_LINE:  # a shorter one exceeds no limit
+            _check_sizes(raw)
         match = _HEAD.fullmatch(raw)
         if match is None:
-            _check_sizes(raw)
             raise _malformed(raw)
-        return self._head(match)
-
-    def _head(self, match: re.Match[bytes]) -> Head:
-        if match.end() > MAX_LINE:  # a shorter one exceeds no limit
-            _check_sizes(match[0])
         method, target, rest = match.groups()
         profile = (self._remembered if len(rest) <= REMEMBERED_BYTES else _read_profile)(method, rest)
-        if profile.usual and target.startswith(b"/"):
-            path, _, query = target.partition(b"?")
-            return Head(profile, path, query)
-        return self._unusual(match[0], profile, target)
-
-    def _unusual(self, raw: bytes, profile: Profile, target: bytes) -> Head:
-        """Return a head whose line is looked at twice."""
         host = profile.fields.by_name.get(b"host", (None,))[0]
         path, _, query = _origin_form(target, profile.method, host).partition(b"?")
         if host is None and not (profile.version == "1.0" and path in self._probed):

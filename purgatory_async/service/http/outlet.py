@@ -36,15 +36,16 @@ class Outlet(Watched):
 
     def write(self, data: bytes) -> None:
         """Send bytes, unless the connection is closing. O(bytes)."""
-        if self._transport.is_closing() or self._last_step is not None:
+        transport, size = self._transport, len(data)
+        if transport.is_closing() or self._last_step is not None:
             return
-        if self._pieces is None and len(data) <= PIECE_BYTES:
-            self._transport.write(data)
+        if self._pieces is None and size <= PIECE_BYTES:
+            transport.write(data)
         else:
             pieces = self._pieces = self._pieces or deque()
-            pieces.extend(data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
+            pieces.extend(data[at : at + PIECE_BYTES] for at in range(0, size, PIECE_BYTES))
             self._feed()
-        self.context.unsent.note(self, len(data))
+        self.context.unsent.note(self, size)
 
     def finish(self, step: Callable[[], None]) -> None:
         """End the sending side in some way, after all that was written."""

@@ -55,13 +55,13 @@ class Traffic(Collector):
         """Count a refusal. O(1)."""
         self._refused[kind] += 1
 
-    def end(self, visit: Visit, status: int, sent: int, now: float) -> None:
+    def end(self, visit: Visit, status: int, size: int, now: float) -> None:
         """Count and log an answer. O(1).
 
         Args:
             visit: Whose it is.
             status: The status of the answer.
-            sent: Bytes of its body.
+            size: Bytes of its body, which a HEAD is not sent.
             now: Seconds of the service's clock.
         """
         method = visit.method
@@ -71,7 +71,7 @@ class Traffic(Collector):
         if method:
             line.seconds.observe(seconds)
         if self._access_log is not None:
-            _log(self._access_log, visit, status, seconds, sent)
+            _log(self._access_log, visit, status, seconds, 0 if method == "HEAD" else size)
 
     def _line(self, route: str, method: str) -> _Line:
         return self._lines.setdefault((route, method if method in METHODS else OTHER), _Line())

@@ -34,7 +34,6 @@ from purgatory_async.service.http.answer_writer import AnswerWriter
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext
 from purgatory_async.service.http.phase import Phase
-from purgatory_async.service.http.wire import Asked
 
 MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
 MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort
@@ -159,7 +158,7 @@ class Connection(AnswerWriter, asyncio.Protocol):
             if rest:
                 request.feed(rest, whole=True)
         else:
-            self._begin_body(request, profile, rest)
+            self._begin_body(profile, rest)
             if request.gone:
                 return
         context.app.serve(request)
@@ -171,17 +170,13 @@ class Connection(AnswerWriter, asyncio.Protocol):
                 self._move("begin")
                 self._watch()
 
-    def _begin_body(self, request: Asked, profile: Profile, rest: bytes) -> None:
+    def _begin_body(self, profile: Profile, rest: bytes) -> None:
         """Take what came behind a head: all of the body and more, or less."""
-        length = profile.length
-        if length is not None and length <= len(rest):
+        if profile.length == 0:
             self._move("request")
-            if length:
-                request.feed(rest[:length], whole=True)
-                rest = rest[length:]
         else:
             self._expects = profile.expects_continue
-            self._body = ChunkedBody() if length is None else SizedBody(length)
+            self._body = ChunkedBody() if profile.length is None else SizedBody(profile.length)
             self._move("upload")
             self._watch()
         if rest:

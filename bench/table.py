@@ -62,7 +62,7 @@ _TABLE: Final[tuple[Benchmark[Any], ...]] = (
         package="bench.service",
         purpose="The service: what it holds, and what its clients cannot do to it",
         modules=(
-            *("folded", "steps", "held", "peers", "instructions", "aborted", "stopped", "restarts"),
+            *("folded", "steps", "passes", "held", "peers", "instructions", "aborted", "stopped", "restarts"),
             *("slow_clients", "budgets"),
         ),
         settings=ServiceSettings(),

@@ -18,7 +18,7 @@ from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.process.server import calm_collector
 from purgatory_async.service.settings.settings import Settings
 
-__all__ = ["SCENES"]
+__all__ = ["SCENES", "Wire", "context_of"]
 
 # By name: what it shows.
 SCENES: Final = {
@@ -55,6 +55,12 @@ class Wire(asyncio.Transport):
     def is_closing(self) -> bool:
         """Never: the client stays."""
         return False
+
+    def write_eof(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
     def pause_reading(self) -> None:
         """Do nothing."""
@@ -111,7 +117,7 @@ async def run(scene: str, count: int) -> None:
         RuntimeError: An answer is missing, or is a refusal.
     """
     app = create_app(Settings(jitter=0), log=stderr_log())
-    context = _context(app)
+    context = context_of(app)
     publisher, subscriber = Wire(context), Wire(context)
     talk = CONVERSATIONS[READ.name]
     polls: dict[str, bytes] = {}
@@ -148,7 +154,8 @@ async def _pass_on(client: Wire, queue: str) -> None:
     await client.answered()
 
 
-def _context(app: Application) -> ServerContext:
+def context_of(app: Application) -> ServerContext:
+    """Return what the connections of an application share."""
     service, deadlines = app.service, Deadlines(head=10, body=30)
     return ServerContext(app, service.timer, deadlines, stderr_log(), service.held.unsent, now=service.now)
 

@@ -1,12 +1,11 @@
-"""A service in virtual time, and a client that speaks ASGI to it without a socket."""
+"""A service in virtual time, and its client."""
 
-import asyncio
 import datetime as dt
 import io
 import json
 import re
 from contextlib import ExitStack
-from urllib.parse import unquote
+from functools import partial
 
 import pytest
 
@@ -16,9 +15,9 @@ from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests import exchange
 from tests.processes import Served
 from tests.service.access.tokens_file import Tenants
+from tests.service.exchanges import Connected, Mounted
 from tests.service.wire import SocketlessServer
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -26,39 +25,24 @@ JSON = ("content-type", "application/json")
 HOST = ("host", "localhost")
 BYTES = re.compile(r"""(?<=[a-z,] )b['"]""")
 REQUEST_ID = ("x-request-id", "of-the-test")
-
-
-class Exchange(exchange.Exchange):
-    """A request to the application, under way from the start."""
-
-    def __init__(self, app, scope, body, *, more=False):
-        super().__init__(*body, more=more)
-        self.task = asyncio.get_running_loop().create_task(app(scope, self.receive, self.send))
-
-    @property
-    def unread(self):
-        return self.inbox.qsize()
-
-    @property
-    def slug(self):
-        """The slug of a problem; fails unless the answer is a whole problem document."""
-        assert self.headers["content-type"] == "application/problem+json"
-        assert self.json["status"] == self.status
-        assert {"title", "detail"} <= self.json.keys()
-        return self.json["type"].removeprefix("urn:purgatory:problem:")
+PATHS = {"connection": Connected, "asgi": Mounted}
 
 
 class Client:
-    """Sends requests to an application in virtual time."""
+    """A client of a service, which sends each request in an exchange of its own.
 
-    def __init__(self, settings, root_path=""):
-        self.clock = ManualClock()
+    Attributes:
+        through: How it sends them.
+        server: What its connections lead to.
+    """
+
+    through = Connected
+
+    def __init__(self, settings, **given):
         self.log = io.StringIO()
-        self._root_path = root_path
-        self.app = create_app(
-            settings, timer=Timer(clock=self.clock), wall_clock=lambda: NOON, log=stderr_log(self.log)
-        )
+        self.app = create_app(settings, log=stderr_log(self.log), **given)
         self.service = self.app.service
+        self.server = SocketlessServer(self)
 
     def start(self, method, target, body=None, headers=(), *, more=False):
         """Send a request and go on. A body is bytes, a list of pieces, or what becomes JSON; `more` of it may follow.
@@ -70,18 +54,14 @@ class Client:
         for usual in (HOST, REQUEST_ID):
             if not any(name == usual[0] for name, _ in headers):
                 headers = (usual, *headers)
-        pieces = body if isinstance(body, list) else [body or b""]
-        path, _, query = target.partition("?")
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": unquote(self._root_path + path),
-            "raw_path": (self._root_path + path).encode(),
-            "root_path": self._root_path,
-            "query_string": query.encode("latin-1"),
-            "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
-        }
-        return Exchange(self.app, scope, pieces, more=more)
+        exchange = self.through(self, method, target, headers, body, more=more)
+        exchange.over.add_done_callback(self._look_for_fault)
+        return exchange
+
+    def _look_for_fault(self, over):
+        fault = None if over.cancelled() else over.exception()
+        if fault is not None and not isinstance(fault, ConnectionError):
+            self.server.faults.append(fault)
 
     async def request(self, method, target, body=None, headers=()):
         """Send a request that must be answered without any time passing."""
@@ -101,10 +81,6 @@ class Client:
         """Change the state without HTTP."""
         self.service.state.post(entry)
 
-    async def advance(self, seconds):
-        self.clock.advance(seconds)
-        await settle()
-
     async def signal(self, key, **body):
         reply = await self.request("POST", f"/v1/keys/{key}/signal", body)
         assert reply.status == 200
@@ -114,6 +90,32 @@ class Client:
         reply = await self.request("POST", "/v1/operations", {"keys": keys, **order})
         assert reply.status == 202
         return reply.json
+
+
+class ManualClient(Client):
+    """A client of a service in virtual time.
+
+    Args:
+        root_path: Where the service is mounted; only an adapter can be.
+    """
+
+    def __init__(self, settings, root_path=""):
+        self.clock = ManualClock()
+        super().__init__(settings, timer=Timer(clock=self.clock), wall_clock=lambda: NOON)
+        if root_path:
+            self.through = partial(Mounted, root_path=root_path)
+
+    async def advance(self, seconds):
+        self.clock.advance(seconds)
+        await settle()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--through", choices=PATHS, default="connection", help="how tests reach the service")
+
+
+def pytest_configure(config):
+    Client.through = PATHS[config.getoption("--through", "connection")]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -145,12 +147,13 @@ def make_client():
     clients = []
 
     def make(root_path="", **settings):
-        clients.append(Client(Settings(**{"jitter": 0, **settings}), root_path))
+        clients.append(ManualClient(Settings(**{"jitter": 0, **settings}), root_path))
         return clients[-1]
 
     yield make
     for client in clients:
         assert client.log.getvalue() == ""
+        assert not client.server.faults
         assert client.service.held.requests.count == 0
         client.service.close()
         assert_clean(client.service.fold.operations.purgatory)
@@ -167,18 +170,3 @@ def client(make_client):
 def tenants(make_client, tmp_path):
     """Make a service from the lines of its tokens file."""
     return lambda *lines, **settings: Tenants(make_client, tmp_path / "tokens", *lines, **settings)
-
-
-@pytest.fixture
-def wire(make_client):
-    """Connects to an application; at the end no task of it is left, and its faults were looked at."""
-    made = []
-
-    def connect(app):
-        made.append(SocketlessServer(make_client(), app))
-        return made[-1], made[-1].link()
-
-    yield connect
-    for wired in made:
-        assert not wired.app.tasks
-        assert not wired.faults

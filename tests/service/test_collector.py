@@ -66,7 +66,7 @@ async def test_requests_that_were_held_leave_nothing_to_the_collector(make_clien
         with nothing_left_to_the_collector():
             exchanges = [await client.held(method, target, body) for _ in range(HELD)]
             await end(client, exchanges)
-            assert all(exchange.task.done() for exchange in exchanges)
+            assert all(exchange.over.done() for exchange in exchanges)
             del exchanges
 
 

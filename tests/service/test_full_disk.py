@@ -78,7 +78,7 @@ def always(make_client, disk, tmp_path):
 async def done(client, method, target, body=None, headers=()):
     exchange = client.start(method, target, body, headers)
     async with asyncio.timeout(PATIENCE):
-        await exchange.task
+        await exchange.over
     return exchange
 
 
@@ -199,7 +199,7 @@ async def test_a_submission_the_disk_did_not_take_is_withdrawn(always, disk, tmp
     again = always.start(*submit)
     await until(lambda: always.service.held.requests.count)
     assert (await done(always, "POST", "/v1/keys/a/signal")).json["completed"] == 1
-    await again.task
+    await again.over
     assert (again.status, "idempotency-replayed" in again.headers) == (200, False)
     always.service.close()
     ends = [record.outcome for record in read_journal(tmp_path) if isinstance(record, Outcome)]
@@ -213,8 +213,8 @@ async def test_a_replay_waits_for_the_first_and_falls_with_it(always, disk):
     submit = ("POST", "/v1/operations", {"keys": ["a"]}, [("idempotency-key", "k")])
     first, second = await always.held(*submit), await always.held(*submit)
     disk.ready.set()
-    await first.task
-    await second.task
+    await first.over
+    await second.over
     assert [first.status, second.status] == [503, 503]
     assert list(always.service.listed(None)) == []
 

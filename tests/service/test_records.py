@@ -46,7 +46,7 @@ async def test_one_shot_waits_are_recorded_too(make_client, tmp_path):
     client = make_client(journal=tmp_path)
     held = await client.held("GET", "/v1/wait?key=a&wait=9")
     await client.signal("a")
-    await held.task
+    await held.over
     assert [type(record) for record in records(client, tmp_path)] == [Submit, Stats, Outcome, Signal, Stats]
 
 
@@ -55,7 +55,7 @@ async def test_waits_and_operations_share_no_id(make_client, tmp_path):
     await client.submit("a")
     held = await client.held("GET", "/v1/wait?key=a&wait=9")
     await client.signal("a")
-    await held.task
+    await held.over
     found = [record.op_id for record in records(client, tmp_path) if isinstance(record, Submit | Outcome)]
     assert sorted(Counter(found).values()) == [2, 2]
 
@@ -88,7 +88,7 @@ async def test_with_sync_always_answers_wait_for_the_disk(make_client, tmp_path,
     submission = await client.held("POST", "/v1/operations", {"keys": ["a"]})
     assert client.service.pending == 1
     disk.ready.set()
-    await submission.task
+    await submission.over
     assert submission.status == 202
 
 
@@ -104,7 +104,7 @@ async def test_a_failing_disk_is_reported_instead_of_the_answer(make_client, tmp
     disk.fault = OSError(5, "Input/output error")
     disk.ready.set()
     submission = client.start("POST", "/v1/operations", {"keys": ["a"]})
-    await submission.task
+    await submission.over
     assert (submission.status, submission.slug) == (503, "overloaded")
     assert "cannot sync" in submission.json["detail"]
     assert submission.json["detail"].endswith("nothing was done")
@@ -115,9 +115,9 @@ async def test_with_refuse_a_disk_that_fails_lets_nothing_new_in(make_client, tm
     client = make_client(journal=tmp_path, journal_sync="always", journal_full="refuse")
     disk.fault = OSError(5, "Input/output error")
     disk.ready.set()
-    await client.start("POST", "/v1/operations", {"keys": ["a"]}).task
+    await client.start("POST", "/v1/operations", {"keys": ["a"]}).over
     refused = client.start("POST", "/v1/operations", {"keys": ["a"]})
-    await refused.task
+    await refused.over
     assert refused.slug == "overloaded"
     assert client.service.pending == 0
 

@@ -36,6 +36,7 @@ class Pipe(asyncio.Transport):
         self.taken = True  # whether what is written leaves
         self.reading = True
         self.half_closed = self.closing = self.cut = self.lost = False
+        self.told = lambda: None  # called when something was written, and at the end
 
     def write(self, data):
         assert (self.closing, self.half_closed) == (False, False), f"wrote {data!r} behind the end"
@@ -45,6 +46,7 @@ class Pipe(asyncio.Transport):
             self.unread += len(data)
             if self.unread > self.high and not paused:
                 self.protocol.pause_writing()
+        self.told()
 
     def write_eof(self):
         assert not self.closing
@@ -78,62 +80,85 @@ class Pipe(asyncio.Transport):
         self.closing = True
         if not self.lost:
             self.lost = True
-            self.protocol.connection_lost(error)
+            protocol, self.protocol = self.protocol, None  # as a real one, or each would keep the other
+            protocol.connection_lost(error)
+            self.told()
+            self.told = None
 
 
-@dataclass
-class Reply:
-    """One answer, as a client that reads to the letter finds it."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
+class Readable:
+    """What tests read of an answer's body."""
 
     @property
     def json(self):
+        assert "json" in self.headers["content-type"]
         return json.loads(self.body)
 
     @property
     def slug(self):
+        """The slug of a problem; fails unless the answer is a whole problem document."""
         assert self.headers["content-type"] == "application/problem+json"
         assert self.json["status"] == self.status
+        assert {"title", "detail"} <= self.json.keys()
         return self.json["type"].removeprefix("urn:purgatory:problem:")
+
+
+@dataclass
+class Reply(Readable):
+    """One answer, as a client that reads to the letter finds it; ``whole`` says that all of its body is there."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    whole: bool
 
 
 def replies(data, *, bare=False):
     """Split what a server sent into whole answers; anything left over is a fault."""
     found = []
     while data:
-        head, end, data = bytes(data).partition(b"\r\n\r\n")
-        assert end, f"half a head: {head!r}"
-        first, *lines = head.decode("latin-1").split("\r\n")
-        version, status, _ = first.split(" ", 2)
-        assert version == "HTTP/1.1"
-        headers = dict(line.split(": ", 1) for line in lines)
-        assert len(headers) == len(lines), f"a field is sent twice: {lines}"
-        if status == "100":
-            body = b""
-        elif headers.get("transfer-encoding") == "chunked":
-            body, data = unchunked(data)
-        elif "content-length" in headers:
-            size = 0 if bare else int(headers["content-length"])
-            body, data = data[:size], data[size:]
-            assert len(body) == size
-        else:
-            body, data = (b"", data) if bare or status in {"204", "304"} else (data, b"")
-        found.append(Reply(int(status), headers, body))
+        reply, data = first_reply(data, bare=bare)
+        assert reply.whole
+        found.append(reply)
     return found
 
 
+def first_reply(data, *, bare=False, ended=True):
+    """The first answer in what a server sent, and what follows it; ``ended`` says that nothing more will come."""
+    head, end, data = bytes(data).partition(b"\r\n\r\n")
+    assert end, f"half a head: {head!r}"
+    first, *lines = head.decode("latin-1").split("\r\n")
+    version, status, _ = first.split(" ", 2)
+    assert version == "HTTP/1.1"
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert len(headers) == len(lines), f"a field is sent twice: {lines}"
+    whole = True
+    if status == "100":
+        body = b""
+    elif headers.get("transfer-encoding") == "chunked":
+        body, data, whole = unchunked(data)
+    elif "content-length" in headers:
+        size = 0 if bare else int(headers["content-length"])
+        body, data = data[:size], data[size:]
+        whole = len(body) == size
+    elif bare or status in {"204", "304"}:
+        body = b""
+    else:
+        body, data, whole = data, b"", ended
+    return Reply(int(status), headers, body, whole), data
+
+
 def unchunked(data):
+    """The content of the chunks, what follows them, and whether the last one is there."""
     body = b""
-    while True:
+    while data:
         size, _, data = data.partition(b"\r\n")
         piece, data = data[: int(size, 16)], data[int(size, 16) :]
         assert data.startswith(b"\r\n")
         body, data = body + piece, data[2:]
         if not piece:
-            return body, data
+            return body, data, True
+    return body, data, False
 
 
 class SocketlessConnection:
@@ -152,10 +177,14 @@ class SocketlessConnection:
                 self.protocol.data_received(piece)
                 await settle()
 
-    async def hang_up(self):
+    def leave(self):
         """Close our end, as the server's transport sees it: `eof_received` that is not kept open."""
         assert not self.protocol.eof_received()
         self.pipe.close()
+
+    async def hang_up(self):
+        """Close our end, and let the server see it."""
+        self.leave()
         await settle()
 
     async def stop_reading(self, unread=100_000):

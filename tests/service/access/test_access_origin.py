@@ -293,7 +293,7 @@ async def test_a_preflight_is_granted_nothing(make_app):
 
 
 async def test_a_refusal_names_the_origin_and_varies_on_it(client):
-    reply = await client.request("POST", SUBMIT, {"keys": ["a"]}, [("origin", "http://evil.example")])
+    reply = await client.request("POST", SUBMIT, [b'{"keys": ["a"]}'], [("origin", "http://evil.example")])
     assert (reply.slug, reply.unread) == ("cross-origin", 1)
     assert "Origin must name the service's own origin, got 'http://evil.example'" in reply.json["detail"]
     assert reply.headers["vary"] == "Origin, Sec-Fetch-Site"

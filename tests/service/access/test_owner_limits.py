@@ -82,7 +82,7 @@ async def test_tokens_of_one_name_share_a_rate(tenants):
 async def test_a_rate_is_asked_before_the_body_is_read(tenants):
     shop = tenants("ann signal name=ann rate=1/s")
     await shop.ask("ann", "POST", "/v1/keys/k/signal", {})
-    refused = await shop.ask("ann", "POST", "/v1/keys/k/signal", {})
+    refused = await shop.ask("ann", "POST", "/v1/keys/k/signal", [b"{}"])
     assert (refused.status, refused.unread) == (429, 1)
     assert shop.service.fold.shared.totals.signals == 1
 

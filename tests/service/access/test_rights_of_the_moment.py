@@ -13,7 +13,7 @@ from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.testing import settle
 from tests.service.access.tokens_file import bearer
 from tests.service.every_request import CHANGES, SAMPLES, furnish
-from tests.service.wire import SocketlessServer, request
+from tests.service.wire import request
 
 pytestmark = pytest.mark.asyncio
 
@@ -147,7 +147,7 @@ async def test_a_redrive_that_loses_its_rights_says_what_it_moved(shop, monkeypa
 
 
 async def test_each_request_on_a_connection_asks_for_its_rights(shop):
-    wired = SocketlessServer(shop.client)
+    wired = shop.client.server
     link = wired.link()
     ((_, token),) = bearer("ann")
     drain = request("/v1/admin/drain", "POST", b"{}", Authorization=token)

@@ -76,14 +76,14 @@ async def test_a_client_that_leaves_in_the_queue_is_skipped(client, target):
         gone.hang_up()
     await settle()
     assert [each.answered for each in herd] == [True] * (HERD - 5) + [False] * 5
-    assert all(each.task.done() for each in herd)
+    assert all(each.over.done() for each in herd)
 
 
 async def test_a_completed_wait_whose_client_left_is_undelivered(client):
     herd = await gather_herd(client, TARGETS["wait"])
     await until_first_answer(client, herd)
     herd[-1].hang_up()
-    herd[-2].task.cancel()
+    herd[-2].cancel()
     await settle()
     assert client.service.metrics.ended["completed"] == HERD
     assert client.service.metrics.undelivered == 2

@@ -255,7 +255,7 @@ async def test_a_page_names_the_next_one_although_leases_end_meanwhile(client, m
     for lease in list(client.service.fold.queues.leases)[:3]:
         client.post(EndLease(lease_id=lease))
     assert not listing.answered
-    await listing.task
+    await listing.over
     rest = await ask(client, "GET", f"/v1/leases?cursor={listing.json['next']}")
     assert [each["id"] for each in listing.json["leases"] + rest["leases"]][-5:] == [
         each["id"] for each in (await ask(client, "GET", "/v1/leases"))["leases"]

@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async.testing import settle
-from tests.service.wire import SocketlessServer, request
+from tests.service.wire import request
 
 pytestmark = pytest.mark.asyncio
 
@@ -41,7 +41,7 @@ async def test_a_client_that_leaves_takes_its_one_shot_wait_with_it(client):
     assert (client.service.pending, client.service.held.requests.count) == (1, 1)
     held.hang_up()
     await settle()
-    assert held.task.done()
+    assert held.over.done()
     assert not held.answered
     assert (client.service.pending, client.service.held.requests.count) == (0, 0)
     assert (await client.signal("a"))["completed"] == 0
@@ -65,7 +65,7 @@ async def test_a_client_that_leaves_frees_its_read(client):
 
 
 async def test_an_answer_to_a_client_that_just_left_is_undelivered(client):
-    wired = SocketlessServer(client)
+    wired = client.server
     waiting, signalling = wired.link(), wired.link()
     await waiting.send(request("/v1/wait?key=a&wait=9"))
     signalling.protocol.data_received(request("/v1/keys/a/signal", "POST"))
@@ -81,7 +81,7 @@ async def test_an_answer_to_a_client_that_just_left_is_undelivered(client):
 )
 async def test_a_cancelled_request_leaves_nothing(client, target):
     held = await client.held("GET", target)
-    held.task.cancel()
+    held.cancel()
     await settle()
     assert (client.service.pending, client.service.held.requests.count) == (0, 0)
 

@@ -289,7 +289,7 @@ async def test_a_reader_that_leaves_is_gone_at_once(client):
     await client.signal("a")
     assert len(await read_events(client, stays)) == 1
     assert leaver.body == sent
-    assert leaver.task.done()
+    assert leaver.over.done()
 
 
 async def test_a_reader_leaving_in_the_pass_of_an_event_is_removed(client):
@@ -298,7 +298,7 @@ async def test_a_reader_leaving_in_the_pass_of_an_event_is_removed(client):
     client.post(SignalKey(key="a"))
     reader.hang_up()
     await settle()
-    assert reader.task.done()
+    assert reader.over.done()
     assert not client.service.held.streams.running
 
 
@@ -337,7 +337,7 @@ async def test_closing_the_service_ends_its_streams(client, pending):
     client.service.close()
     await settle()
     assert reader.answered
-    assert reader.task.exception() is None
+    assert not reader.cut
 
 
 async def test_there_is_a_limit_on_streams_and_who_leaves_makes_room(client, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.testing import settle
 from tests.service.http.malformed import BODIES, HEADS, TOO_LONG
-from tests.service.wire import BODY_TIME, HELD, SIGNAL, SocketlessServer, replies, request
+from tests.service.wire import BODY_TIME, HELD, SIGNAL, replies, request
 
 pytestmark = pytest.mark.asyncio
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture
 def wired(make_client):
     """Connections to a service; at the end nothing is left of any."""
-    made = SocketlessServer(make_client())
+    made = make_client().server
     yield made
     assert made.idle
     assert not made.service.timer.pending

@@ -27,34 +27,26 @@ def connect(make_client):
         assert not wired.faults
 
 
-def streaming(*pieces):
-    """An application that answers each request with a stream."""
-
-    async def stream(app, made):
-        await made.wire.open(b"content-type: text/plain\r\n")
-        for piece in pieces:
-            await made.wire.send(piece)
-        made.ended = True
-        await made.wire.end()
-
-    def act(made):
-        app.run(stream(app, made))
-
-    app = Scripted(act)
-    return app
-
-
 @pytest.fixture
-def stream(make_client):
-    def connect(*pieces):
-        wired = SocketlessServer(make_client(), streaming(*pieces))
-        return wired, wired.link()
+def stream(connect):
+    """Connects to an application that answers each request with a stream of these pieces."""
 
-    return connect
+    def made(*pieces):
+        async def stream(request):
+            await request.wire.open(b"content-type: text/plain\r\n")
+            for piece in pieces:
+                await request.wire.send(piece)
+            request.ended = True
+            await request.wire.end()
+
+        wired, link = connect(lambda request: wired.app.run(stream(request)))
+        return link
+
+    return made
 
 
 async def test_a_stream_is_sent_in_chunks_and_ends_the_connection(stream):
-    _, link = stream(b"abc", b"x" * 20)
+    link = stream(b"abc", b"x" * 20)
     await link.send(request())
     assert link.reply.body == b"abc" + b"x" * 20
     assert link.reply.headers["transfer-encoding"] == "chunked"
@@ -62,7 +54,7 @@ async def test_a_stream_is_sent_in_chunks_and_ends_the_connection(stream):
 
 
 async def test_an_http_1_0_stream_ends_with_close(stream):
-    _, link = stream(b"abc", b"def")
+    link = stream(b"abc", b"def")
     await link.send(request().replace(b"1.1", b"1.0"))
     assert (link.reply.body, link.reply.headers["connection"], link.open) == (b"abcdef", "close", False)
     assert "transfer-encoding" not in link.reply.headers
@@ -171,7 +163,7 @@ async def test_a_sender_that_is_cancelled_does_not_wake_another(connect):
 
 
 async def test_a_body_is_given_to_who_awaits_it_however_it_comes(make_client):
-    wired = SocketlessServer(make_client())
+    wired = make_client().server
     link = wired.link()
     raw = request("/v1/keys/a/signal", "POST", b'{"value": 7}')
     for place in (len(raw) - 1, len(raw) - 5, raw.index(b"\r\n\r\n") + 4):

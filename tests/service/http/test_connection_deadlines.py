@@ -5,7 +5,7 @@ import json
 import pytest
 
 from purgatory_async.testing import settle
-from tests.service.wire import BODY_TIME, HEAD_TIME, HELD, SIGNAL, SocketlessServer, request
+from tests.service.wire import BODY_TIME, HEAD_TIME, HELD, SIGNAL, request
 
 pytestmark = pytest.mark.asyncio
 
@@ -17,7 +17,7 @@ HALF = request("/v1/operations", "POST", json.dumps({"keys": ["a"], "data": "x" 
 @pytest.fixture
 def wired(make_client):
     """Connections to a service; at the end nothing is left of any, and no deadline of what is gone."""
-    made = SocketlessServer(make_client(max_wait="200s"))
+    made = make_client(max_wait="200s").server
     yield made
     assert made.idle
     made.client.clock.advance(60)  # what is kept of keys and operations

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from purgatory_async.testing import settle
-from tests.service.wire import HELD, SIGNAL, SocketlessServer, request
+from tests.service.wire import HELD, SIGNAL, request
 
 pytestmark = pytest.mark.asyncio
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture
 def wired(make_client):
     """Connections to a service; at the end nothing is left of any."""
-    made = SocketlessServer(make_client())
+    made = make_client().server
     yield made
     assert made.idle
     assert not made.service.timer.pending

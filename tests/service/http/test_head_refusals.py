@@ -7,7 +7,6 @@ from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.testing import settle
 from tests.service.access.tokens_file import PAD, write_tokens
 from tests.service.http.malformed import HEADS, START
-from tests.service.wire import SocketlessServer
 
 pytestmark = pytest.mark.asyncio
 
@@ -68,9 +67,7 @@ def connect(make_client, tmp_path):
         "slow signal prefix=a rate=1/m",
         "root admin",
     )
-    wired = SocketlessServer(make_client(tokens=tokens))
-    yield wired.link
-    assert not wired.faults
+    return make_client(tokens=tokens).server.link
 
 
 async def closed(link):

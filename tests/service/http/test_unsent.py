@@ -124,7 +124,7 @@ async def take_all(link):
 
 async def test_a_transport_gets_a_long_answer_in_pieces(make_client):
     """It keeps what it has until the last byte is gone: in one piece, memory holds much more than is unsent."""
-    wired = SocketlessServer(make_client(max_wait="200s"))
+    wired = make_client(max_wait="200s").server
     link = await long_answer(wired)
     assert link.pipe.unread <= 3 * 64 * KIB
     assert link.protocol.unsent > 1000 * KIB
@@ -135,7 +135,7 @@ async def test_a_transport_gets_a_long_answer_in_pieces(make_client):
 
 
 async def test_no_answer_is_made_while_another_is_unsent(make_client):
-    wired = SocketlessServer(make_client(max_wait="200s"))
+    wired = make_client(max_wait="200s").server
     link = await long_answer(wired, SIGNAL_SENT, SIGNAL_SENT)
     signals = wired.signals
     await wired.after(1)
@@ -148,7 +148,7 @@ async def test_no_answer_is_made_while_another_is_unsent(make_client):
 
 
 async def test_the_last_answer_is_whole_before_the_end(make_client):
-    wired = SocketlessServer(make_client(max_wait="200s"))
+    wired = make_client(max_wait="200s").server
     await wired.client.signal("long", value="x" * 1000 * KIB)
     link = wired.link()
     link.pipe.taken = False
@@ -159,7 +159,7 @@ async def test_the_last_answer_is_whole_before_the_end(make_client):
 
 
 async def test_what_waits_to_write_ends_with_the_connection(make_client):
-    wired = SocketlessServer(make_client(max_wait="200s"))
+    wired = make_client(max_wait="200s").server
     link = await long_answer(wired)
     waiting = asyncio.create_task(link.protocol.writable())
     await settle()

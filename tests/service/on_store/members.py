@@ -1,14 +1,11 @@
 """Services on one store in the `VirtualTimeLoop`: each a worker with a client, behind connections that break."""
 
 import asyncio
-import io
 import itertools
 from contextlib import AsyncExitStack, suppress
 
 from purgatory_async.cluster import LogError, SqliteLog
 from purgatory_async.service import backing
-from purgatory_async.service.app import create_app
-from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop
 from tests.cluster.faulty import FaultyLog
@@ -17,7 +14,7 @@ from tests.service.conftest import Client
 
 
 class Member(Client):
-    """A worker's service, and a client that speaks ASGI to it.
+    """A worker's service, and its client.
 
     Attributes:
         link: Its connection to the store; None in the memory mode.
@@ -25,13 +22,9 @@ class Member(Client):
     """
 
     def __init__(self, number, link, settings):
-        self.log = io.StringIO()
         self.link = link
-        self._root_path = ""
         store = "memory" if link is None else f"sqlite:///{number}"
-        settings = Settings(store=store, jitter=0, **settings)
-        self.app = create_app(settings, log=stderr_log(self.log))
-        self.service = self.app.service
+        super().__init__(Settings(store=store, jitter=0, **settings))
         self.running = None
 
     async def begin(self):
@@ -43,7 +36,7 @@ class Member(Client):
     async def request(self, method, target, body=None, headers=()):
         """Send a request and wait for its answer."""
         exchange = self.start(method, target, body, headers)
-        await exchange.task
+        await exchange.over
         return exchange
 
     async def held(self, method, target, body=None, headers=()):

@@ -154,14 +154,14 @@ class Player:
             body = {"leases": [newest if each == "{lease}" else each for each in body["leases"]]}
         headers = () if once is None else (("idempotency-key", once),)
         exchange = self.member.start(method, target, body, headers)
-        exchange.task.add_done_callback(lambda _: self._ends.setdefault(exchange, self._loop.time()))
+        exchange.over.add_done_callback(lambda _: self._ends.setdefault(exchange, self._loop.time()))
         self._sent.append(exchange)
-        return exchange.task
+        return exchange.over
 
     async def answers(self):
         """Wait for all answers; return when they came, to 0.1 s, and what they were, normalised."""
         for exchange in self._sent:
-            await exchange.task
+            await exchange.over
         seen = {}
         return [
             (

@@ -91,7 +91,7 @@ async def test_each_collection_of_a_service_has_a_bound(here):
     assert sorted(found - {name for names in BOUNDS.values() for name in names.split()}) == []
     for each in held:
         each.hang_up()
-        await each.task
+        await each.over
 
 
 async def test_settings_of_queues_are_refused_without_room(members):

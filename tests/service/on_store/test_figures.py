@@ -41,7 +41,7 @@ async def test_the_dashboard_shows_the_workers_of_the_store(members):
     workers = {worker["own"]: worker for worker in (await here.request("GET", "/ui/feed")).json["workers"]}
     assert [workers[own]["takers"] for own in (True, False)] == [0, 1]
     assert all(worker["entries"] and worker["silent"] < 2 for worker in workers.values())
-    await held.task
+    await held.over
     there = (await other.request("GET", "/ui/feed")).json["workers"]
     assert {worker["name"]: worker["own"] for worker in there} == {
         worker["name"]: not worker["own"] for worker in workers.values()

@@ -76,7 +76,7 @@ async def test_a_repetition_has_the_first_answer(here: Member, target, body, oth
     assert "idempotency-replayed" not in first.headers
     waiting = await here.held("GET", "/v1/wait?key=z&wait=20s")
     await here.signal("z")
-    await waiting.task
+    await waiting.over
     again = await here.request("POST", target, body, once)
     assert again.headers["idempotency-replayed"] == "true"
     assert again.json[member] == first.json[member]
@@ -123,13 +123,13 @@ async def test_events_have_the_same_ids_at_two_workers(members):
     assert len(ids[0]) == len(set(ids[0])) >= 6
     for stream in streams:
         stream.hang_up()
-        await stream.task
+        await stream.over
     seen = (("last-event-id", ids[0][2].removeprefix("id: ")),)
     rest = await other.held("GET", "/v1/events", headers=seen)
     await asyncio.sleep(0.1)
     assert [line for line in rest.body.decode().splitlines() if line.startswith("id:")] == ids[0][3:]
     rest.hang_up()
-    await rest.task
+    await rest.over
 
 
 async def test_a_wait_is_not_ended_by_what_came_before_it(members):

@@ -40,7 +40,7 @@ async def test_a_held_poll_is_answered_after_a_reload(members):
     await here.submit("a", id="a")
     polling = await here.held("GET", "/v1/operations/a?wait=50s")
     await fall_behind(members, here, ("POST", "/v1/keys/a/signal", {}))
-    await polling.task
+    await polling.over
     assert polling.json["state"] == "completed"
 
 
@@ -53,7 +53,7 @@ async def test_a_held_poll_goes_on_after_a_reload(members):
     await asyncio.sleep(1)
     assert not polling.answered
     await here.signal("a")
-    await polling.task
+    await polling.over
     assert polling.json["state"] == "completed"
     assert here.service.timer.time() - began < 50
 
@@ -66,7 +66,7 @@ async def test_a_poll_of_a_key_goes_on_after_a_reload(members):
     await asyncio.sleep(1)
     assert not polling.answered
     await here.signal("a", value=2)
-    await polling.task
+    await polling.over
     assert polling.json["value"] == 2
 
 
@@ -74,7 +74,7 @@ async def test_a_poll_of_a_key_sees_what_a_reload_brought(members):
     here = await members.start()
     polling = await here.held("GET", "/v1/keys/a?index=0&wait=50s")
     await fall_behind(members, here, ("POST", "/v1/keys/a/signal", {"value": 1}))
-    await polling.task
+    await polling.over
     assert polling.json["value"] == 1
 
 
@@ -82,7 +82,7 @@ async def test_a_wait_fails_with_gap_after_a_reload(members):
     here = await members.start()
     waiting = await here.held("GET", "/v1/wait?key=a&wait=50s")
     await fall_behind(members, here, ("POST", "/v1/keys/a/signal", {}))
-    await waiting.task
+    await waiting.over
     assert (waiting.status, waiting.slug) == (503, "gap")
 
 
@@ -101,7 +101,7 @@ async def test_a_taker_stays_in_line_after_a_reload(members):
     await asyncio.sleep(1)
     assert not taking.answered
     await here.request("POST", "/v1/queues/q/items", {"item": 7})
-    await taking.task
+    await taking.over
     assert taking.json["item"] == 7
 
 
@@ -131,7 +131,7 @@ async def test_a_position_that_a_reload_brought_is_waited_for(members):
     assert not reading.answered
     here.link.deaf_s = 0
     here.link.cut()
-    await reading.task
+    await reading.over
     assert (reading.status, reading.json["value"], here.service.state.recovery.gaps) == (200, 1, 1)
 
 
@@ -161,7 +161,7 @@ async def test_an_append_refused_before_a_reload_counts_no_more(members):
     refused = here.start("POST", "/v1/keys/a/signal", {})
     await asyncio.sleep(0.01)
     members.store.lose(0)
-    await refused.task
+    await refused.over
     await asyncio.sleep(6)  # the next heartbeat is later
     assert (refused.status, here.service.state.recovery.gaps) == (503, 1)
     assert (await here.request("GET", "/readyz")).status == 200
@@ -175,7 +175,7 @@ async def test_a_worker_serves_on_at_lower_positions(members):
         await asyncio.sleep(0.01)
         for _ in range(3):
             await here.signal("a")
-        await reading.task
+        await reading.over
         assert reading.status == 200
         members.store.lose(lost)
         await asyncio.sleep(5)
@@ -205,7 +205,7 @@ async def test_a_stream_of_events_has_a_gap_after_a_loss(members):
     assert text.index('"a"') < text.index("event: gap") < text.index('"b"')
     assert here.service.state.epoch in text
     streaming.hang_up()
-    await streaming.task
+    await streaming.over
 
 
 async def test_a_herd_completed_before_a_reload_is_answered(members):

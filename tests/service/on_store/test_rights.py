@@ -51,9 +51,9 @@ async def test_what_waits_for_the_store_is_withdrawn_with_its_token(members, tmp
     await asyncio.sleep(0.1)
     write_tokens(tokens, "bob admin name=bob")
     here.app.access.reload()
-    await waiting.task
+    await waiting.over
     assert (waiting.status, waiting.slug, sent.answered) == (401, "unauthorized", False)
-    await asyncio.gather(sent.task, other.task)
+    await asyncio.gather(sent.over, other.over)
     assert (sent.status, other.status) == (200, 200)
     latest = here.service.fold.signals.latest
     assert [latest(key) is None for key in ("sent", "waits", "other")] == [False, True, False]

@@ -22,9 +22,9 @@ async def collect(members, since, names, last, draw):
         if draw.random() < 0.2:
             await asyncio.sleep(draw.random())
             asked.hang_up()
-            await asked.task
+            await asked.over
             continue
-        await asked.task
+        await asked.over
         if asked.status == 204:
             since = asked.headers["x-purgatory-next"]
         else:
@@ -69,7 +69,7 @@ async def test_a_batch_reaches_followers_of_all_workers_whole(members):
     await asyncio.sleep(1)
     signals = [{"key": f"a{number}"} for number in range(200)]
     posted = here.start("POST", "/v1/signals", {"signals": signals})
-    await asyncio.gather(posted.task, *(each.task for each in held))
+    await asyncio.gather(posted.over, *(each.over for each in held))
     last = posted.json["index"]
     for each in held:
         assert [signal["index"] for signal in each.json["signals"]] == list(range(last - 199, last + 1))
@@ -95,7 +95,7 @@ async def test_a_follower_goes_on_after_a_reload(members):
     await asyncio.sleep(1)
     assert not held.answered
     await here.signal("a", value=2)
-    await held.task
+    await held.over
     assert ([signal["value"] for signal in held.json["signals"]], held.json["gap"]) == ([2], False)
 
 
@@ -105,7 +105,7 @@ async def test_a_follower_gets_what_a_reload_brought(members, names):
     index = (await here.signal("a"))["index"]
     held = await here.held("GET", f"/v1/wait?{names}&since={index}&wait=50s")
     await fall_behind(members, here, *[("POST", "/v1/keys/a/signal", {"value": value}) for value in (1, 2)])
-    await held.task
+    await held.over
     assert [signal["value"] for signal in held.json["signals"]] == [1, 2]
     assert not held.json["gap"]
 
@@ -119,7 +119,7 @@ async def test_lost_entries_are_a_gap_for_a_held_follower(members, place):
     here.post(SignalKey(key="lost"))
     await asyncio.sleep(0.1)
     members.store.lose(1)
-    await held.task
+    await held.over
     assert (held.status, held.json["gap"]) == (200, True)
     assert [signal["index"] for signal in held.json["signals"]] == [index]
     assert re.fullmatch(rf"{here.service.state.epoch}\.[0-9a-f]{{8}}-{index}", held.json["next"])
@@ -132,7 +132,7 @@ async def test_an_empty_answer_comes_only_from_a_worker_that_caught_up(members):
     await asyncio.sleep(8)
     here.link.deaf_s = 3
     await there.signal("a")
-    await held.task
+    await held.over
     assert held.status == 200
 
 
@@ -140,6 +140,6 @@ async def test_a_follower_is_refused_while_the_store_is_away(members):
     here = await members.start()
     held = await here.held("GET", "/v1/wait?key=a&since=0&wait=3s")
     here.link.away = True
-    await held.task
+    await held.over
     assert (held.status, held.slug) == (503, "store-unavailable")
     here.link.away = False

@@ -166,7 +166,7 @@ async def test_an_item_lent_to_a_taker_that_failed_comes_back(members):
     taking = await here.held("POST", "/v1/queues/q/take?wait=4s")
     here.link.away = True
     await other.request("POST", "/v1/queues/q/items", {"item": 7})
-    await taking.task
+    await taking.over
     assert taking.status == 503
     here.link.away = False
     await asyncio.sleep(3)
@@ -197,5 +197,5 @@ async def test_takers_of_a_stopped_worker_line_up_again(members):
     await asyncio.sleep(3)
     assert len(other.service.fold.queues.takers) == 1
     await other.request("POST", "/v1/queues/q/items", {"item": 7})
-    await taking.task
+    await taking.over
     assert (taking.status, taking.json["item"]) == (200, 7)

@@ -23,7 +23,8 @@ BOUNDS = {
     """,
     "held requests of each worker": """
         held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
-        held.followers:_Follower.heard held.stream:Streams.running held.takers:Takers._left
+        held.followers:_Audience.asleep held.followers:_Audience.heard held.followers:_Follower.audiences
+        held.stream:Streams.running held.takers:Takers._left
         held.takers:Takers._leased http.traffic:Traffic.held app:Application.held
         held.requests:HeldRequests._ended durable.fold.queues:Queues.takers
         durable.fold.leases:Line.by_writer held.pacing:Pace._batches
@@ -35,7 +36,7 @@ BOUNDS = {
     """,
     "one-shot waits, at most --max-pending, and bytes that they have heard; see `heard`": """
         held.heard:Heard._holders held.heard:Heard.pinned_of
-        held.waits:Condition._met held.waits:Waits._joinable held.waits:Waits._met
+        held.waits:Waits._joinable
     """,
     "names in the tokens file": """
         access.rates:_OwnTimes._free_at_ns durable.fold.kept_bytes:KeptBytes.pinned_of
@@ -46,7 +47,7 @@ BOUNDS = {
         durable.fold.writers:Writers.known durable.fold.writers:Writers._silences durable.ticks:Ticks._own
     """,
     "one step": """
-        durable.fold.shared:Shared.effects
+        durable.fold.shared:Shared.effects held.waits:Condition._completed held.waits:Waits._completed
     """,
     "a number in the code: its routes, labels, tasks, seconds and positions": """
         api.endpoint:Endpoint.answers api.endpoint:_Node.by_text http.traffic:Traffic._lines

@@ -205,7 +205,7 @@ class Application:
         if not task.done():  # as it may be on a loop that starts tasks at once
             request.task = task
             self.tasks.add(task)
-            task.add_done_callback(partial(self._finish, request))
+            task.add_done_callback(partial(self._finish, request, coroutine))
 
     async def _carry(self, request: Request, coming: Any) -> None:
         """Go on with what comes, before another task has its answer: else memory would hold all of a pass."""
@@ -217,9 +217,10 @@ class Application:
         request.task = None
         self.go_on(request, _only, came)
 
-    def _finish(self, request: Request, task: asyncio.Task[None]) -> None:
+    def _finish(self, request: Request, coroutine: Any, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         if task.cancelled():
+            coroutine.close()  # if it had no first step, it would warn that it was never awaited
             request.task = None
             self.drop(request)
             request.wire.cut()

@@ -1,6 +1,7 @@
 """A held request hears of its client's end by a call, and has no task."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -73,3 +74,15 @@ async def test_a_held_request_reads_on_through_its_body(wired):
     await link.hang_up()
     await settle()
     assert wired.service.held.requests.count == 0
+
+
+# The fault: its coroutine is never awaited, which warns.
+@pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])  # an eager task has had it
+async def test_a_task_cancelled_before_its_first_step_leaves_nothing(wired):
+    link = wired.link()
+    link.protocol.data_received(request("/v1/admin/stats"))
+    for task in list(wired.app.tasks):
+        task.cancel()
+    await settle()
+    assert (link.pipe.cut, link.pipe.written, link.pipe.lost) == (True, b"", True)
+    gc.collect()

@@ -23,7 +23,7 @@ def after(there: Later[T], then: Callable[[T], Later[U]]) -> Later[U]:
         3
     """
     value: Any = there
-    return _after(value, then) if type(value) is CoroutineType else then(value)
+    return _after(value, then) if value.__class__ is CoroutineType else then(value)
 
 
 async def _after(coming: Coroutine[Any, Any, T], then: Callable[[T], Later[U]]) -> U:
@@ -33,5 +33,5 @@ async def _after(coming: Coroutine[Any, Any, T], then: Callable[[T], Later[U]]) 
 async def at_last(there: Later[T]) -> T:
     """Return a value once it is there."""
     value: Any = there
-    result: T = await value if type(value) is CoroutineType else value
+    result: T = await value if value.__class__ is CoroutineType else value
     return result

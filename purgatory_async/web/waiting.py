@@ -31,6 +31,10 @@ class Wait(NamedTuple):
         return () if self.applied is None else (("Preference-Applied", self.applied),)
 
 
+NO_WAIT: Final = Wait(0.0, None)
+"""To check once, as without a wish."""
+
+
 def asked_wait(query: str) -> float | None:
     """Read the ``wait`` of an encoded query string, in seconds; None without one.
 

@@ -250,9 +250,10 @@ def test_cancel_and_drain_say_what_came_of_it(faked, cli):
 
 @pytest.mark.parametrize("new_id", [values.new_id, names.new_id], ids=["client's", "service's"])
 def test_no_new_id_looks_like_an_option_to_a_command(monkeypatch, new_id):
-    draws = iter(["-a", "--b", "c-d"])
-    monkeypatch.setattr("secrets.token_urlsafe", lambda _bytes: next(draws))
-    assert new_id() == "c-d"
+    draws = iter([b"\xf8" + bytes(15), b"\xfb\xef" + bytes(14), bytes(16)])
+    monkeypatch.setattr("secrets.token_bytes", lambda _bytes: next(draws))
+    monkeypatch.setattr(names, "urandom", lambda _bytes: next(draws))
+    assert new_id() == "A" * 22
 
 
 @pytest.mark.slow

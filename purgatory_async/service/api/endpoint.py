@@ -118,7 +118,21 @@ class Routes:
         return self._remembered(path) if len(path) <= REMEMBERED_BYTES else self._find(path)
 
     def _find(self, path: bytes) -> Match | None:
-        return _match(self._root, path.split(b"/"), 0, {})
+        segments = path.split(b"/")
+        node, parameters = self._root, dict[str, bytes]()
+        for segment in segments:
+            below = node.by_text.get(segment)
+            if below is None:
+                below = node.other
+                if below is None:
+                    break
+                parameters[node.name] = segment
+            node = below
+        else:
+            if node.route is not None:
+                return (*node.route, parameters)
+        # A text may have led astray, where a parameter would have led on.
+        return _match(self._root, segments, 0, {})
 
 
 def _match(

@@ -61,7 +61,7 @@ class Query:
         Raises:
             Problem: ``bad-parameter``.
         """
-        return bool(self.integer(name, 0, 1))
+        return name in self.values and bool(self.integer(name, 0, 1))
 
     def wait(self) -> float | None:
         """Return ``wait`` in seconds, None if it is absent.

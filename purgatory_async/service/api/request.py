@@ -21,7 +21,7 @@ from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.http.answer import JSON
 from purgatory_async.service.http.wire import Asked, Wire
 from purgatory_async.service.visit import Server, Visit
-from purgatory_async.web.waiting import Wait, decided_wait
+from purgatory_async.web.waiting import NO_WAIT, Wait, decided_wait
 
 MAX_FAULTS: Final = 16
 MAX_HEADER: Final = 255
@@ -128,6 +128,8 @@ class Request(Asked):
         Raises:
             Problem: ``bad-parameter``.
         """
+        if query is _NO_QUERY and b"prefer" not in self.profile.fields.by_name:
+            return NO_WAIT
         return decided_wait(query.wait(), self.header("prefer"), max_wait)
 
     def position(self) -> int:
@@ -259,6 +261,8 @@ class Request(Asked):
             BodyAwaited: It is not all there.
         """
         content, most = self._content, self._server.max_body
+        if not content and self.profile.length == 0:
+            return b""
         if not self.profile.promises_json:
             length = self.header("content-length")
             if length is not None and _announces_too_much(length, most):
@@ -300,14 +304,14 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
     Raises:
         Problem: ``malformed`` or ``invalid``.
     """
-    text = b"{}" if optional and not body else body
     # Twice: the check covers the whole text, while the decoder leaves attachments unparsed.
+    if body or not optional:
+        try:
+            strict_json.check(body)
+        except ValueError as error:
+            raise problems.malformed(str(error)) from None
     try:
-        strict_json.check(text)
-    except ValueError as error:
-        raise problems.malformed(str(error)) from None
-    try:
-        return decoder.decode(text)
+        return decoder.decode(body or b"{}")
     except msgspec.ValidationError as error:
         raise problems.invalid(*pointed(str(error))) from None
 

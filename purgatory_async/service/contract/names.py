@@ -5,8 +5,9 @@ because clients and proxies fold them out of paths, control characters because t
 """
 
 import re
-import secrets
+from binascii import b2a_base64
 from collections.abc import Iterable
+from os import urandom
 from typing import Final
 
 from purgatory_async.service.contract import problems
@@ -16,7 +17,11 @@ MAX_KEYS: Final = 64
 ID_GRAMMAR: Final = "[A-Za-z0-9._~-]{1,128}"
 ID_BYTES: Final = 16  # random ones
 
+_IN_PATHS: Final = bytes.maketrans(b"+/", b"-_")
+_PADDING: Final = b"=\n"
 _ID: Final = re.compile(ID_GRAMMAR)
+# Breaks no rule, however many bytes each character has.
+_USUAL: Final = re.compile("(?!\\.\\.?\\Z)[^\0-\x1f\x7f-\x9f\ud800-\udfff]{1,128}").fullmatch
 _CONTROL: Final = re.compile("[\0-\x1f\x7f-\x9f]")  # Unicode's category Cc, which never grows
 
 
@@ -26,6 +31,8 @@ def checked_key(key: str) -> str:
     Raises:
         Problem: ``bad-key``; the detail names the broken rule.
     """
+    if _USUAL(key) is not None:
+        return key
     if not key:
         raise problems.bad_key(key, "must not be empty")
     if key in {".", ".."}:
@@ -47,14 +54,17 @@ def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
     distinct = tuple(dict.fromkeys(keys))
     if len(distinct) > MAX_KEYS:
         raise problems.too_many_keys(len(distinct), MAX_KEYS)
-    return tuple(checked_key(key) for key in distinct)
+    for key in distinct:
+        checked_key(key)
+    return distinct
 
 
 def new_id() -> str:
     """Return a random id, too long to guess, which no command takes for an option."""
-    while (drawn := secrets.token_urlsafe(ID_BYTES)).startswith("-"):
+    # As `secrets.token_urlsafe` does it, in a third of the steps.
+    while (drawn := b2a_base64(urandom(ID_BYTES)).translate(_IN_PATHS, _PADDING)).startswith(b"-"):
         pass
-    return drawn
+    return drawn.decode()
 
 
 def checked_id(operation_id: str) -> str:

@@ -125,7 +125,15 @@ class Application:
         finally:
             PRESENT.visit = before
         if type(given) is Answer:
-            self._answer(request, given)
+            if request.gone or request.ended:
+                self.drop(request)
+                return
+            if request.admission is not None:
+                self.access.leave(request.admission)
+            request.ended = True
+            now = self.now()
+            request.wire.answer(given, self.stamp(request), now)
+            self.traffic.end(request, given.status, len(given.body), now)
         elif type(given) is Streamed:
             self.drop(request)
             self.traffic.end(request, 200, given, self.now())
@@ -137,21 +145,11 @@ class Application:
         request.gone = True
         self._leave(request)
 
-    def _answer(self, request: Request, answer: Answer) -> None:
-        if request.gone or request.ended:
-            self.drop(request)
-            return
-        if request.admission is not None:
-            self.access.leave(request.admission)
-        request.ended = True
-        now = self.now()
-        request.wire.answer(answer, self.stamp(request), now)
-        self.traffic.end(request, answer.status, len(answer.body), now)
-
     def _leave(self, request: Request) -> None:
         if request.admission is not None and not request.ended:
             self.access.leave(request.admission)
         request.ended = True
+
 
     # The steps.
 

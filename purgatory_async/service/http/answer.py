@@ -71,13 +71,14 @@ class AnswerHeads:
         """Return what an answer of a status begins with, new each time."""
         return b"%bdate: %b\r\n%b" % (_STATUS_LINES[status], self._date().encode(), ALWAYS)
 
-    def head(self, answer: Answer, lines: bytes, now: float) -> bytes:
-        """Return all of an answer before its body. O(lines).
+    def sent(self, answer: Answer, lines: bytes, now: float, body: bytes) -> bytes:
+        """Return an answer as sent, in one piece. O(bytes).
 
         Args:
             answer: The answer.
             lines: Further fields, as sent.
             now: Seconds of any clock: the date changes with the whole second.
+            body: Its body; empty if only the head is asked for.
         """
         if now >= self._stale:
             self._stale, self._known = int(now) + 1.0, {}
@@ -86,7 +87,7 @@ class AnswerHeads:
         opening = self._known.get(place) or self._make(*place)
         if answer.headers:
             lines = field_lines(answer.headers) + lines
-        return b"%b%d\r\n%b\r\n" % (opening, size, lines) if size else b"%b%b\r\n" % (opening, lines)
+        return b"%b%d\r\n%b\r\n%b" % (opening, size, lines, body) if size else b"%b%b\r\n" % (opening, lines)
 
     def _make(self, status: int, media_type: str | None) -> bytes:
         opening = self._known[status, media_type] = self.of(status) + _content(status, media_type)

@@ -86,8 +86,7 @@ class AnswerWriter(Outlet):
         self._begun = True
         if not self._keep_alive:
             stamp += CLOSE
-        head = self.context.answer_heads.head(answer, stamp, now)
-        self.write(head if bare else head + answer.body)
+        self.write(self.context.answer_heads.sent(answer, stamp, now, b"" if bare else answer.body))
 
     def _write_refusal(self, problem: Problem) -> None:
         """Answer with a problem, unless an answer has begun; the request is given up."""

@@ -82,6 +82,7 @@ class Visit(Guard):
         head: The target, and all else that its client said of it.
 
     Attributes:
+        server: Answers it.
         method: HTTP's; empty if the head is malformed.
         path: Percent-encoded, as it was sent.
         query_string: The text after the question mark.
@@ -97,12 +98,12 @@ class Visit(Guard):
     """
 
     __slots__ = (
-        *("_server", "admission", "began", "changed", "ended", "gone", "id", "method", "path", "profile"),
+        *("admission", "began", "changed", "ended", "gone", "id", "method", "path", "profile", "server"),
         *("query_string", "route", "task", "waits", "wire"),
     )
 
     def __init__(self, server: Server, wire: Closable, head: Head) -> None:
-        self._server = server
+        self.server = server
         self.wire = wire
         profile = self.profile = head.profile
         self.method = profile.method
@@ -159,7 +160,7 @@ class Visit(Guard):
     def note_held(self, held: Waiting) -> None:
         """Note what keeps the request waiting: it ends with the client, and with the rights. O(1)."""
         self.waits = held
-        counts, route = self._server.held, self.route
+        counts, route = self.server.held, self.route
         counts[route] = counts.get(route, 0) + 1
         if self.admission is not None:
             self.admission.held.append(held)
@@ -169,7 +170,7 @@ class Visit(Guard):
     def forget_held(self, held: Waiting) -> None:
         """Note that the request does not wait any more. O(1)."""
         self.waits = None
-        self._server.held[self.route] -= 1
+        self.server.held[self.route] -= 1
         if self.admission is not None:
             self.admission.held.remove(held)
 
@@ -178,25 +179,13 @@ class Visit(Guard):
         """Whether its client has left, also if that was seen only now."""
         return self.gone or self.wire.closing
 
-    def go_on(self, step: Callable[[Any], Any], of: Any) -> None:
-        """Go on with ``step(of)``, which gives its answer, or what comes before it."""
-        self._server.go_on(self, step, of)
-
     def leave(self) -> None:
         """Give it up: the client has left. A task goes on, and comes to nothing. Idempotent."""
         self.gone = True
         if self.waits is not None:
             self.waits.leave()
         elif self.task is None and not self.ended:
-            self.drop()
-
-    def stamp(self) -> bytes:
-        """Return the lines of the fields of its answer that all answers have."""
-        return self._server.stamp(self)
-
-    def drop(self) -> None:
-        """Give it up: the client has left."""
-        self._server.drop(self)
+            self.server.drop(self)
 
 
 class _Present:

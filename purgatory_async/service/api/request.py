@@ -78,7 +78,7 @@ class Request(Asked):
 
     __slots__ = ("_awaited", "_content", "_whole", "below", "endpoint", "guarded", "parameters", "prefix")
 
-    _server: BodyServer
+    server: BodyServer
     guarded: bool
     parameters: Mapping[str, bytes]
 
@@ -231,7 +231,7 @@ class Request(Asked):
         """Give it a piece of its body; an endpoint that awaits it is called again with all, or too much."""
         if self.ended or self.gone:
             return
-        before, most = self._content, self._server.max_body
+        before, most = self._content, self.server.max_body
         if content and len(before) <= most and self.method not in _BODILESS:
             if not before:
                 self._content = content  # nearly always all of it
@@ -243,7 +243,7 @@ class Request(Asked):
         # Again with the first piece, whose type may be refused before the rest is read.
         if self._awaited and (whole or len(self._content) > most or (self._content and not before)):
             self._awaited = False
-            self._server.serve(self)
+            self.server.serve(self)
 
     def await_body(self) -> None:
         """Note that its endpoint is to be called again, once there is more of the body."""
@@ -260,7 +260,7 @@ class Request(Asked):
             Problem: ``too-large``, at once if Content-Length says so; ``unsupported-media-type``.
             BodyAwaited: It is not all there.
         """
-        content, most = self._content, self._server.max_body
+        content, most = self._content, self.server.max_body
         if not content and self.profile.length == 0:
             return b""
         if not self.profile.promises_json:

@@ -64,8 +64,7 @@ class HeldRequest(DelayedOperation[None]):
 
     def on_complete(self) -> None:
         """Let the request go on, once what ended its wait is done."""
-        if self.then is not None:
-            self._owner.let_go_on(self)
+        self._owner.let_go_on(self)
 
     def leave(self) -> None:
         """End, because the client has left."""
@@ -224,10 +223,11 @@ class HeldRequests(Handling):
         return outcome is Outcome.COMPLETED
 
     def let_go_on(self, request: HeldRequest) -> None:
-        """Let an ended one go on in the next pass of the loop, when the present step is done."""
-        if not self._ended:
-            asyncio.get_running_loop().call_soon(self._go_on)
-        self._ended.append(request)
+        """Let an ended one go on in the next pass of the loop, when the present step is done; a task does by itself."""
+        if request.then is not None:
+            if not self._ended:
+                asyncio.get_running_loop().call_soon(self._go_on)
+            self._ended.append(request)
 
     def _go_on(self) -> None:
         """Let some of those go on that have ended."""
@@ -238,8 +238,9 @@ class HeldRequests(Handling):
 
     def go_on(self, request: HeldRequest) -> None:
         """Let an ended one go on now."""
-        request.visit.forget_held(request)
-        request.visit.go_on(self._then, request)
+        visit = request.visit
+        visit.forget_held(request)
+        visit.server.go_on(visit, self._then, request)
 
     def _then(self, request: HeldRequest) -> Given:
         try:
@@ -290,8 +291,7 @@ class HeldRequests(Handling):
         """End every held request with ``draining``, refuse new ones; return how many were held."""
         held = cast("list[HeldRequest]", self._purgatory.close())
         for request in held:
-            if request.then is not None:
-                self.let_go_on(request)
+            self.let_go_on(request)
         return len(held)
 
 

@@ -118,7 +118,7 @@ class EventStream:
             raise ClientLeft from None
 
     async def _send(self) -> Streamed:
-        await self._wire.open(self._request.stamp() + _LINES)
+        await self._wire.open(self._request.server.stamp(self._request) + _LINES)
         race = self._race = Race()
         self._streams.running.add(self)
         self._request.note_held(self)

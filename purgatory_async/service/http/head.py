@@ -32,16 +32,16 @@ Window = bytes | bytearray
 # Possessive quantifiers throughout: each pattern reads a byte at most twice, whatever the input.
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _FIELDS: Final = rb"(?:" + _TOKEN + rb"++:[\t\x20-\x7e\x80-\xff]*+\r\n)*+"
-_HEAD: Final = re.compile(
+# A head is a line up to its version, and all from there on, which clients repeat.
+_LINE: Final = re.compile(
     rb"(?:\r\n)?"  # some clients send an extra CRLF after a body
-    rb"([A-Z-]{1,32}+) ([!\"$-~]++) HTTP/(1\.[01]\r\n" + _FIELDS + rb")\r\n"
+    rb"([A-Z-]{1,32}+) ([!\"$-~]++) HTTP/"
 )
 # The same, from the method to a path and a query.
-_USUAL: Final = re.compile(
-    rb"([A-Z-]{1,32}+) (/[!\"$->@-~]*+)(?:\?([!\"$-~]*+))?+ HTTP/(1\.[01]\r\n" + _FIELDS + rb")\r\n"
-)
+_USUAL: Final = re.compile(rb"([A-Z-]{1,32}+) (/[!\"$->@-~]*+)(?:\?([!\"$-~]*+))?+ HTTP/")
+_REST: Final = re.compile(rb"1\.[01]\r\n" + _FIELDS)
 _BLOCK: Final = re.compile(_FIELDS)
-_FIELD: Final = re.compile(rb"([^:]++):([^\r]*+)\r\n")  # within a match of `_HEAD`
+_FIELD: Final = re.compile(rb"([^:]++):([^\r]*+)\r\n")  # within a match of `_REST`
 _SPACE: Final = b" \t"
 _NEVER: Final = re.compile(rb"(?<!\r)\n|\r(?=[^\n])|[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _HOST: Final = re.compile(rb"(?:[A-Za-z0-9._~%!$&'()*+,;=-]++|\[[0-9A-Fa-f:.]++\])(?::[0-9]{0,5}+)?")
@@ -108,11 +108,13 @@ class HeadReader:
             looked = len(before)
             before += data
             window = before
-        elif (match := _USUAL.match(data)) is not None and (size := match.end()) <= MAX_LINE:
-            method, path, query, rest = match.groups(b"")
-            profile = (self._remembered if len(rest) <= REMEMBERED_BYTES else _read_profile)(method, rest)
-            if profile.usual:
-                return Head(profile, path, query), data[size:]
+        elif (match := _USUAL.match(data)) is not None:
+            begin, end = match.end(), data.find(END)
+            if begin < end <= MAX_LINE:
+                method, path, query = match.groups(b"")
+                profile = self._profile(method, data[begin : end + 2])
+                if profile is not None and profile.usual:
+                    return Head(profile, path, query), data[end + len(END) :]
         end = window.find(END, max(0, looked - len(END) + 1)) + len(END)
         if end >= len(END):
             return self.read(bytes(window[:end])), bytes(window[end:])
@@ -127,11 +129,11 @@ class HeadReader:
         """
         if len(raw) > MAX_LINE:  # a shorter one exceeds no limit
             _check_sizes(raw)
-        match = _HEAD.fullmatch(raw)
-        if match is None:
+        match = _LINE.match(raw)
+        profile = None if match is None else self._profile(match[1], raw[match.end() : -2])
+        if match is None or profile is None:
             raise _malformed(raw)
-        method, target, rest = match.groups()
-        profile = (self._remembered if len(rest) <= REMEMBERED_BYTES else _read_profile)(method, rest)
+        target = match[2]
         host = profile.fields.by_name.get(b"host", (None,))[0]
         path, _, query = _origin_form(target, profile.method, host).partition(b"?")
         if host is None and not (profile.version == "1.0" and path in self._probed):
@@ -142,6 +144,10 @@ class HeadReader:
                 f"the target is ambiguous: two parsers read {' and '.join(shown)}"
             )
         return Head(profile, path, query)
+
+    def _profile(self, method: bytes, rest: bytes) -> Profile | None:
+        """Return what a head says besides its target; None if it is malformed."""
+        return (self._remembered if len(rest) <= REMEMBERED_BYTES else _read_profile)(method, rest)
 
 
 def are_fields(block: bytes, count: int) -> bool:
@@ -184,8 +190,10 @@ class _ParsedFields(_Parsed):
         self.ended = True
 
 
-def _read_profile(method: bytes, rest: bytes) -> Profile:
-    """Parse what a head that matches the grammar has besides its target: the method, and all from the version on."""
+def _read_profile(method: bytes, rest: bytes) -> Profile | None:
+    """Parse what a head has besides its target: the method, and all from the version on; None if it is malformed."""
+    if _REST.fullmatch(rest) is None:
+        return None
     version, block = rest[:3].decode(), rest[5:]
     fields = Fields((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
     if len(fields) > MAX_FIELDS:

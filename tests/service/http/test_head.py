@@ -220,7 +220,7 @@ def test_llhttp_takes_every_usual_line_to_the_same_target():
     for method, rest in itertools.chain(short, ((drawn.choice(methods), rest) for rest in longer)):
         raw = b"%b /%b HTTP/1.1\r\nHost: a\r\n\r\n" % (method, rest)
         assert head_module._Parsed(raw).target == b"/" + rest
-        assert head_module._USUAL.fullmatch(raw) is not None
+        assert head_module._USUAL.match(raw) is not None
         count += 1
     assert count > 10_000_000
 

@@ -157,6 +157,10 @@ class Queue:
 
     def fits(self, count: int, size: int, limits: Limits) -> bool:
         """Whether it may have more items, so many and of so many bytes. O(1)."""
+        if self.settings is None:  # as of nearly every queue
+            most = limits.max_kept // QUEUE_SHARE
+            items = len(self.ready) + len(self.hidden) + self.leased
+            return items + count <= limits.max_items and self.size + size <= most
         max_items, max_bytes = self.max_items(limits), self.max_bytes(limits)
         return (max_items is None or self.count + count <= max_items) and (
             max_bytes is None or self.size + size <= max_bytes

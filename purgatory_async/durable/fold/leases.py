@@ -308,11 +308,15 @@ class Leases(dict[str, Lease]):
             shared.effects.append(ItemLeased(lease))
             self.add(lease)
 
+    def restore(self, lease: Lease) -> None:
+        """Register a lease that was saved, whose item its queue has yet to count."""
+        self._keeper.queue(lease.queue).weigh(lease.item.size, lease.item.owner)
+        self.add(lease)
+
     def add(self, lease: Lease) -> None:
-        """Register a lease and start its deadline."""
+        """Register a lease and start its deadline; its queue counts the item already."""
         queue = self._keeper.queue(lease.queue)
         queue.leased += 1
-        queue.weigh(lease.item.size, lease.item.owner)
         queue.weigh(PIECE_BYTES, lease.owner)
         self[lease.id] = lease
         self.purgatory.try_complete_else_watch(lease, (lease.queue,))
@@ -342,16 +346,17 @@ class Leases(dict[str, Lease]):
 
     def end(self, lease: Lease) -> None:
         """Forget a lease but for its id, which is remembered as ended. O(1)."""
-        self._drop(lease)
+        queue, item = self._drop(lease), lease.item
+        queue.weigh(-item.size, item.owner)
         self.ended.add(lease.id, self._shared.clock.now_us, lease.owner)
-        self._keeper.forget_idle(self._keeper.queue(lease.queue))
+        self._keeper.forget_idle(queue)
 
-    def _drop(self, lease: Lease) -> None:
+    def _drop(self, lease: Lease) -> Queue:
         queue = self._keeper.queue(lease.queue)
         queue.leased -= 1
-        queue.lift([lease.item])
         queue.weigh(-PIECE_BYTES, lease.owner)
         del self[lease.id]
+        return queue
 
 
 def lease_ids(taker: str) -> Iterator[str]:

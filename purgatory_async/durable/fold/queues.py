@@ -16,6 +16,9 @@ from purgatory_async.durable.fold.leases import ItemHidden, Lease, Leases, Line
 from purgatory_async.durable.fold.results import OVERLOADED, Refused
 from purgatory_async.durable.fold.shared import AT_ONCE, Shared, Work
 
+_UNUSED: Final = Queue("")
+"""Stands for a queue that has nothing; never changed."""
+
 
 class Queues:
     """All queues, by name.
@@ -56,9 +59,11 @@ class Queues:
         """Return why a queue cannot take the items of an entry; None if it can. O(items)."""
         name = entry.queue
         shared = self._shared
-        size = sum(len(each.item) + PIECE_BYTES for each in new)
+        size = PIECE_BYTES * len(new)
+        for each in new:
+            size += len(each.item)
         queue = self.by_name.get(name)
-        if not (queue or Queue(name)).fits(len(new), size, shared.limits):
+        if not (queue or _UNUSED).fits(len(new), size, shared.limits):
             return OVERLOADED
         return shared.refusal(entry, size if queue else size + text_bytes(name), size)
 
@@ -178,18 +183,17 @@ class Queues:
     # For takers, leases and hidden items.
 
     def pick(self, order: WantItem) -> list[Item]:
-        """Take out the oldest items of a queue, as many as a taker may have."""
+        """Take out the oldest items of a queue, as many as a taker may have; it counts their bytes as leased."""
         queue = self.by_name.get(order.queue)
         if queue is None or not queue.ready:
             return []
         items = queue.pick(order.max)
         self.kept -= len(items)
-        queue.lift(items)
         return items
 
     def ended(self, lease: Lease, *, back: bool, delay: int = 0) -> None:
         """Remember the id of a lease that has ended, and put its item back if asked: hidden, or to the dead ones."""
-        most = self.by_name[lease.queue].max_attempts
+        most = self.by_name[lease.queue].max_attempts if back else None
         self.leases.end(lease)
         if not back:
             return
@@ -220,7 +224,7 @@ class Queues:
 
     def serve(self, queue: Queue) -> None:
         """Give the items of a queue to the takers in line, the oldest first."""
-        while queue.ready and self.takers.serve(queue.name):
+        while queue.takers and queue.ready and self.takers.serve(queue.name):
             pass
 
     def _keep(self, name: str, item: Item) -> None:

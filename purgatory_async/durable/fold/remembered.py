@@ -49,7 +49,8 @@ class Remembered(Generic[K, V]):
 
     def add(self, name: K, at_us: int, value: V) -> None:
         """Remember a name from a log time on. O(1)."""
-        self.discard(name)
+        if name in self._entries:
+            self.discard(name)
         self._entries[name] = at_us, value
         self._count(PIECE_BYTES + self._text(name, value))
 

@@ -310,7 +310,7 @@ class _Lines:
             timeout=self.fold.shared.seconds_until(line.until_us),
             owner=line.owner,
         )
-        self._others.append((line.position, _LEASE, queues.leases.add, lease))
+        self._others.append((line.position, _LEASE, queues.leases.restore, lease))
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
         self.fold.queues.leases.ended.add(line.id, line.at_us, line.owner)

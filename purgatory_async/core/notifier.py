@@ -114,7 +114,7 @@ class EventNotifier:
         submitted = self._pending.pop(id(operation))
         timeout_ns = submitted.timeout_ns
         deadline_ns = None if timeout_ns is None else submitted.at_ns + timeout_ns
-        checks = 1 + self._checked.pop(id(operation), 0)
+        checks = 1 + (self._checked.pop(id(operation), 0) if self._checked else 0)
         event: Any = _Ended(submitted, outcome, deadline_ns, self._time_ns(), checks)
         self._notify(event)
 

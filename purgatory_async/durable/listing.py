@@ -32,9 +32,11 @@ class Order:
 
     def append(self, operation: Operation) -> None:
         """Add an operation whose position is above all others. O(1)."""
-        if not self._blocks or len(self._blocks[-1]) == BLOCK:
-            self._blocks.append([])
-        self._blocks[-1].append(operation)
+        blocks = self._blocks
+        if blocks and len(blocks[-1]) < BLOCK:
+            blocks[-1].append(operation)
+        else:
+            blocks.append([operation])
 
     def remove(self, operation: Operation) -> None:
         """Remove an operation. O(log n + block); O(blocks) when its block becomes empty."""
@@ -94,17 +96,21 @@ class Listing(Handling):
         return {OperationSubmitted: self._submitted, OperationEnded: self._ended}
 
     def _submitted(self, event: OperationSubmitted) -> None:
-        if isinstance(event.operation, Operation):
-            for order in self._orders_of(event.operation):
-                order.append(event.operation)
+        operation = event.operation
+        if isinstance(operation, Operation):
+            self._order.append(operation)
+            if self._order_of:
+                for order in self._busy_orders(operation):
+                    order.append(operation)
 
     def _ended(self, event: OperationEnded) -> None:
-        if isinstance(event.operation, Operation):
-            for order in self._orders_of(event.operation):
-                order.remove(event.operation)
+        operation = event.operation
+        if isinstance(operation, Operation):
+            self._order.remove(operation)
+            if self._order_of:
+                for order in self._busy_orders(operation):
+                    order.remove(operation)
 
-    def _orders_of(self, operation: Operation) -> Sequence[Order]:
+    def _busy_orders(self, operation: Operation) -> Sequence[Order]:
         known = self._order_of
-        if not known:
-            return (self._order,)
-        return [self._order, *(known[key] for key in operation.watch_keys if key in known)]
+        return [known[key] for key in operation.watch_keys if key in known]

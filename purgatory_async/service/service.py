@@ -118,10 +118,12 @@ class Service:
         """
         if most is not None:
             entry.most = max(most - self.waits.pending_of(entry.owner), 0)
-        return after(self._knows(entry), partial(self._submit, entry, by, most))
+        if isinstance(entry.idem, UnsetType):
+            return self._submit(entry, by, most, known=False)
+        return after(self._knows(entry), lambda known: self._submit(entry, by, most, known=known))
 
     def _submit(
-        self, entry: entries.SubmitOperation, by: Guard, most: int | None, known: bool
+        self, entry: entries.SubmitOperation, by: Guard, most: int | None, *, known: bool
     ) -> Later[Submission]:
         if not known:
             self.records.check_trouble()
@@ -135,8 +137,7 @@ class Service:
         assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
         if result.replayed:
             return Submission(self.find(result.id), replayed=True)
-        # From the effects: with a retention of 0 it may be forgotten already.
-        operation = next(each.operation for each in answer.effects if isinstance(each, OperationSubmitted))
+        operation = _new_in(answer.effects)
         self.records.begin(operation)
         return Submission(operation, replayed=False)
 
@@ -315,6 +316,14 @@ def _accepted(fold: Fold, entry: _Entry, answer: Answer) -> Result:
     if isinstance(answer.result, Refused):
         raise problem_of(answer.result, entry, fold)
     return answer.result
+
+
+def _new_in(effects: Sequence[Effect]) -> Operation:
+    """Return the operation that a step has submitted: with a retention of 0 it may be forgotten already."""
+    for each in effects:
+        if isinstance(each, OperationSubmitted):
+            return each.operation
+    raise AssertionError(f"a submission must have its effect, got {effects!r}")
 
 
 def _signalled(fold: Fold, entry: _Entry, answer: Answer) -> tuple[Signalled, int]:

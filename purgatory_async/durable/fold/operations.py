@@ -85,7 +85,8 @@ class Operation(SignalledOperation):
         submitted_us: int,
         timeout: float | None,
     ) -> None:
-        super().__init__(
+        SignalledOperation.__init__(  # not by super(), which takes as long as the call
+            self,
             operations.signals,
             order.keys,
             need_for(order.need, order.keys, operations.kept, order.owner),
@@ -133,10 +134,9 @@ class Operation(SignalledOperation):
         """Return its status; the log time matters only while it is pending."""
         submitted_us = int(self.submitted)
         submitted_at = _EPOCH + dt.timedelta(0, 0, submitted_us)  # by name it takes half as long again
-        timeout_us = None if self.deadline_us is None else self.deadline_us - submitted_us
-        deadline = None if timeout_us is None else submitted_at + dt.timedelta(0, 0, timeout_us)
-        elapsed_us = (self.ended_us or now_us) - submitted_us
-        elapsed = elapsed_us / SECOND
+        deadline_us = self.deadline_us
+        deadline = None if deadline_us is None else _EPOCH + dt.timedelta(0, 0, deadline_us)
+        elapsed = ((self.ended_us or now_us) - submitted_us) / SECOND
         return self.described(self.id, self.data, submitted_at, deadline, elapsed, owner=self.owner)
 
 

@@ -177,4 +177,7 @@ def whole_ms(time_us: int) -> int:
 
 def microseconds(seconds: float) -> int:
     """Return a duration in whole microseconds, at most 100 years, and at least one if it is not 0."""
-    return min(max(round(seconds * SECOND), 1), LONGEST_US) if seconds else 0
+    if not seconds:
+        return 0
+    rounded = round(seconds * SECOND)
+    return rounded if 0 < rounded <= LONGEST_US else max(1, min(rounded, LONGEST_US))

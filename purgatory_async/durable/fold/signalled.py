@@ -45,7 +45,7 @@ class SignalledOperation(DelayedOperation[Attached]):
         *,
         submitted: float,
     ) -> None:
-        super().__init__(timeout)
+        DelayedOperation.__init__(self, timeout)  # not by super(), which takes as long as the call
         self.submitted = submitted
         self._newest = newest
         self._heard = newest.index  # earlier signals do not count
@@ -121,18 +121,18 @@ class SignalledOperation(DelayedOperation[Attached]):
         owner: str | None,
     ) -> OperationView:
         """Return its status; ``elapsed`` is in seconds."""
-        pending = self.outcome is None
+        outcome, result, ledger = self.outcome, self.result, self._ledger
         return OperationView(
             id=operation_id,
             keys=self.watch_keys,
             need=self.need.wire,
-            state=STATES[self.outcome],
+            state=STATES[outcome],
             submitted_at=submitted_at,
             deadline=deadline,
             elapsed=elapsed,
-            signals=self.signals,
-            result=UNSET if self.result is None else self.result,
+            signals=() if ledger is None else ledger.views(),
+            result=UNSET if result is None else result,
             data=data,
-            waiting_for=self.need.waiting_for() if pending else UNSET,
+            waiting_for=self.need.waiting_for() if outcome is None else UNSET,
             owner=UNSET if owner is None else owner,
         )

@@ -61,8 +61,10 @@ def _is_plain(body: bytes) -> bool:
     """Whether a body is strict JSON that is seen to be so at a glance. O(length)."""
     if _PLAIN.fullmatch(body) is None:
         return False
+    if body.count(b":") <= 1:
+        return True
     names = _PLAIN_NAME.findall(body)
-    return len(names) == 1 or len(names) == len(set(names))
+    return len(names) == len(set(names))
 
 
 def check_all(body: bytes) -> None:

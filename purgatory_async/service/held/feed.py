@@ -11,7 +11,7 @@ within the step.
 import datetime as dt
 import re
 from bisect import bisect_right
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -101,10 +101,11 @@ class Feed(Handling):
     def _keep_operation(
         self, event: OperationSubmitted | OperationEnded, state: State, elapsed_ns: int
     ) -> None:
-        operation, keys = event.operation, cast("tuple[str, ...]", event.keys)
+        operation = event.operation
+        keys: Any = event.keys
         known_as = operation.id if isinstance(operation, Operation) else None
         note = (known_as, state, event.at_ns, elapsed_ns)
-        self._keep(keys, PIECE_BYTES + sum(map(len, keys)), note)
+        self._keep(keys, PIECE_BYTES + (len(keys[0]) if len(keys) == 1 else sum(map(len, keys))), note)
 
     async def reach(self, number: int, timeout: float) -> None:
         """Wait until there is an event of that number, or a later one.
@@ -182,11 +183,13 @@ class Feed(Handling):
         if self._ring[place] is not None:
             self._drop_oldest()
         self._ring[place] = _Kept((position, number), keys, size, content)
-        self.size += size
+        self.size = size = self.size + size
         # The feed is this process's own, so it takes what the state has left of the budget.
-        room = fold.shared.bytes_left
-        while self.size > MAX_KEPT or (self.size > room and self._oldest < newest):
-            self._drop_oldest()
+        shared = fold.shared
+        room = shared.limits.max_kept - shared.kept.used
+        if size > room or size > MAX_KEPT:
+            while self.size > MAX_KEPT or (self.size > room and self._oldest < newest):
+                self._drop_oldest()
         if self._waiting:
             self._reached.advance(newest)
 

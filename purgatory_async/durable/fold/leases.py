@@ -85,7 +85,7 @@ class Taker(DelayedOperation[list[Item]]):
     def on_complete(self) -> None:
         """Begin the leases of the items."""
         if self.result is not None:
-            self._keeper.leases.begin(self, self.result)
+            self._keeper.leases.begin(self.order, self.lease_us, self.result)
         self._keeper.takers.leave(self)
 
     def on_expiration(self) -> None:
@@ -214,9 +214,12 @@ class Line(dict[str, Taker]):
 
     def want(self, order: WantItem) -> None:
         """Lease the oldest items, or stand in line. O(items log items of the queue)."""
-        shared, asked_us = self._shared, order.lease_us
+        shared, asked_us, queue = self._shared, order.lease_us, self._keeper.queue(order.queue)
+        lease_us = queue.lease_us if isinstance(asked_us, UnsetType) else asked_us
+        if queue.ready and not queue.takers:
+            self._keeper.leases.begin(order, lease_us, self._keeper.pick(order))
+            return
         until_us = shared.clock.now_us + order.wait_us
-        lease_us = self._keeper.queue(order.queue).lease_us if isinstance(asked_us, UnsetType) else asked_us
         timeout = shared.seconds_until(until_us)
         self.stand(
             Taker(self._keeper, order, lease_us, position=shared.position, until_us=until_us, timeout=timeout)
@@ -286,10 +289,10 @@ class Leases(dict[str, Lease]):
             if lease is not None and lease.taker == taker:
                 yield lease
 
-    def begin(self, taker: Taker, items: Sequence[Item]) -> None:
-        """Begin the leases of a taker."""
-        shared, order = self._shared, taker.order
-        lease_us = min(taker.lease_us, shared.limits.max_lease_us)
+    def begin(self, order: WantItem, lease_us: int, items: Sequence[Item]) -> None:
+        """Begin the leases of the items that a taker gets."""
+        shared = self._shared
+        lease_us = min(lease_us, shared.limits.max_lease_us)
         until_us = shared.clock.now_us + lease_us
         for lease_id, item in zip(lease_ids(order.lease_id), items, strict=False):
             lease = Lease(

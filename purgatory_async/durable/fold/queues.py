@@ -79,7 +79,6 @@ class Queues:
         now_us, position = shared.clock.now_us, shared.position
         shared.totals.items += len(new)
         queue = self.queue(name)
-        awaited, ready = queue.takers > 0, 0
         later, numbers = list[Item](), list[int | str]()
         for nth, each in enumerate(new):
             number = f"{position}.{nth}" if nth else position
@@ -90,12 +89,15 @@ class Queues:
                 later.append(item)
             else:
                 queue.keep(item)
-                self.kept += 1
-                ready += 1
-        if ready:
+        ready = len(numbers) - len(later)
+        self.kept += ready
+        if not queue.takers and not later:
+            return [(number, False) for number in numbers]
+        # A queue with takers had no item: those that are given are the first ones.
+        given = 0
+        if queue.takers:
             self.serve(queue)
-        # A queue with takers had no item: those that were given are the first ones.
-        given = ready - len(queue.ready) if awaited else 0
+            given = ready - len(queue.ready)
         # In the order of their times, as a checkpoint has them.
         for item in sorted(later):
             self._hide(name, item, item.due_us)

@@ -152,9 +152,9 @@ def _change(service: HttpService, request: Request, entry: EndLease | ExtendLeas
     Raises:
         Problem: ``unknown-lease``, ``lease-expired``, or ``forbidden`` for one that it may only see.
     """
-    # The fold compares owners, and no prefixes.
-    ready = service.caught_up() if request.grant.prefixes else None
-    return after(ready, lambda _: _change_own(service, request, entry))
+    if request.grant.prefixes:  # the fold compares owners, and no prefixes
+        return after(service.caught_up(), lambda _: _change_own(service, request, entry))
+    return _change_own(service, request, entry)
 
 
 def _change_own(

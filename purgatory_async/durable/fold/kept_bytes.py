@@ -127,7 +127,7 @@ def size_of_operation(order: SubmitOperation) -> int:
     if isinstance(order.idem, str):
         size += text_bytes(order.idem) + len(order.digest)
     for key in order.keys:
-        size += text_bytes(key)
+        size += len(key) if key.isascii() else len(key.encode())
     return size
 
 

@@ -70,7 +70,7 @@ class Taker(DelayedOperation[list[Item]]):
         until_us: int,
         timeout: float,
     ) -> None:
-        DelayedOperation.__init__(self, timeout)  # not by super(), which takes as long as the call
+        super().__init__(timeout)
         self._keeper = keeper
         self.order = order
         self.lease_us = lease_us
@@ -127,7 +127,7 @@ class Lease(DelayedOperation[None]):
         timeout: float,
         owner: str | None,
     ) -> None:
-        DelayedOperation.__init__(self, timeout)  # not by super(), which takes as long as the call
+        super().__init__(timeout)
         self._keeper = keeper
         self.owner = owner
         self.id = lease_id

@@ -45,7 +45,7 @@ class SignalledOperation(DelayedOperation[Attached]):
         *,
         submitted: float,
     ) -> None:
-        DelayedOperation.__init__(self, timeout)  # not by super(), which takes as long as the call
+        super().__init__(timeout)
         self.submitted = submitted
         self._newest = newest
         self._heard = newest.index  # earlier signals do not count

@@ -273,7 +273,7 @@ class Fold:
     def _unsettled(self) -> bool:
         """Whether the entry has made something due, or too much to keep."""
         clock, forgetting = self._clock, self._forgetting
-        return clock.next_ns <= clock.now_ns or self.at_us >= forgetting.due_us or forgetting.too_large
+        return clock.next_ns <= clock.now_ns or self.at_us >= forgetting.due_us or self.shared.bytes_left < 0
 
     def _rest(self, result: Result | Work[Result]) -> Work[Applied]:
         """Do the rest of a step, from the result of its rule on."""

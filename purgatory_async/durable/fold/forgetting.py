@@ -67,11 +67,6 @@ class Forgetting:
     def __repr__(self) -> str:
         return f"<Forgetting due_us={self.due_us}>"
 
-    @property
-    def too_large(self) -> bool:
-        """Whether more is kept than the limit allows. O(1)."""
-        return self._shared.kept.used > self._shared.limits.max_kept
-
     def forget(self, at_us: int) -> Iterator[None]:
         """Forget what was kept long enough at a log time, with breaks."""
         whole_us = at_us - at_us % 1000

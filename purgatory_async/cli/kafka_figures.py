@@ -154,8 +154,9 @@ class _Application:
         del root
         return Asked(self, wire, head)
 
-    def serve(self, request: Asked) -> None:
-        """Answer it."""
+    def serve(self, request: Asked, step: Callable[[Any], object] | None = None, of: object = None) -> None:
+        """Answer it; nothing waits here."""
+        del step, of
         request.ended = True
         answer = self._answer(request.method, request.path)
         request.wire.answer(answer, self.stamp(request), self.now())
@@ -163,9 +164,6 @@ class _Application:
     def refuse(self, request: Asked, problem: Problem) -> tuple[Answer, bytes]:
         """Return the answer to a malformed one."""
         return refusal(problem), self.stamp(request)
-
-    def go_on(self, request: Asked, step: Callable[[Any], object], of: object) -> None:
-        """Nothing waits here."""
 
     def drop(self, request: Asked) -> None:
         """Nothing is kept of it."""

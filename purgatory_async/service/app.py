@@ -88,10 +88,6 @@ class Application:
             below = _below(below, self._base)
         return Request(self, wire, head, below, root + self._prefix)
 
-    def serve(self, request: Request) -> None:
-        """Answer a request by its wire, at once or later; called again, it has more of its body."""
-        self.go_on(request, self._call, request)
-
     def refuse(self, request: Request, problem: problems.Problem) -> tuple[Answer, bytes]:
         """Count a refusal of the connection's own; return the answer, and the line with the request's id."""
         self.traffic.refuse(problem.kind)
@@ -100,28 +96,28 @@ class Application:
         self.traffic.end(request, answer.status, len(answer.body), self.now())
         return answer, b"x-request-id: %b\r\n" % request.id
 
-    # For what keeps requests waiting; see `visit.Server`.
+    # Also for what keeps requests waiting; see `visit.Server`.
 
-    def go_on(self, request: Request, step: Callable[[Any], Given], of: Any) -> None:
-        """Take a step of a request: ``step(of)`` gives its answer, or what comes before it."""
+    def serve(self, request: Request, step: Callable[[Any], Given] | None = None, of: Any = None) -> None:
+        """Take a step of a request, and answer it by its wire if that gives the answer.
+
+        Args:
+            request: The request.
+            step: Goes on with it; None to call its endpoint, also again with more of its body.
+            of: What ``step`` is called with.
+        """
         before, PRESENT.visit = PRESENT.visit, request
         given: Given
         try:
-            given = step(of)
+            given = self._call(request) if step is None else step(of)
             if type(given) is Answer:
                 # Time may have passed since it was let in.
                 if request.admission is not None:
                     request.check()
                 if request.guarded and request.method == "GET":
                     self._unsent.check()  # a change must be answered as it is
-        except BodyAwaited:
-            request.await_body()
-            return
-        except ClientLeft:
-            self.drop(request)
-            return
         except Exception as error:  # noqa: BLE001 - all that a step raises is answered
-            given = self._refusal(request, error)
+            given = self._instead(request, error)
         finally:
             PRESENT.visit = before
         if type(given) is Answer:
@@ -149,7 +145,6 @@ class Application:
         if request.admission is not None and not request.ended:
             self.access.leave(request.admission)
         request.ended = True
-
 
     # The steps.
 
@@ -213,7 +208,7 @@ class Application:
         except Exception as error:  # noqa: BLE001 - all that a step raises is answered
             came.append(error)
         request.task = None
-        self.go_on(request, _only, came)
+        self.serve(request, _only, came)
 
     def _finish(self, request: Request, coroutine: Any, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
@@ -227,8 +222,15 @@ class Application:
 
     # Refusals, and what all answers have.
 
-    def _refusal(self, request: Request, error: Exception) -> Answer:
+    def _instead(self, request: Request, error: Exception) -> Given:
+        """Return what a step gives that raises: a refusal, unless it only stops here."""
         match error:
+            case BodyAwaited():
+                request.await_body()
+                return HELD
+            case ClientLeft():
+                self.drop(request)
+                return HELD
             case problems.Problem():
                 # What its token lacks comes before all else, as at its head.
                 problem = request.refusal or error

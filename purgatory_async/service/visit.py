@@ -52,11 +52,8 @@ class Server(Protocol):
         """Return the present of the service's clock, in seconds."""
         ...
 
-    def serve(self, visit: Any, /) -> None:
-        """Call the endpoint of a request, also a second time, with more of its body."""
-
-    def go_on(self, visit: Any, step: Callable[[Any], Any], of: Any, /) -> None:
-        """Go on with a request: ``step(of)`` gives its answer, or what comes before it."""
+    def serve(self, visit: Any, step: Callable[[Any], Any] | None = None, of: Any = None, /) -> None:
+        """Take a step of a request: call its endpoint, also again with more of its body; or ``step(of)``."""
 
     def stamp(self, visit: Any, /) -> bytes:
         """Return the lines of the fields that all answers have: which request, and which state."""
@@ -173,11 +170,6 @@ class Visit(Guard):
         self.server.held[self.route] -= 1
         if self.admission is not None:
             self.admission.held.remove(held)
-
-    @property
-    def left(self) -> bool:
-        """Whether its client has left, also if that was seen only now."""
-        return self.gone or self.wire.closing
 
     def leave(self) -> None:
         """Give it up: the client has left. A task goes on, and comes to nothing. Idempotent."""

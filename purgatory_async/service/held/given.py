@@ -12,7 +12,7 @@ class _Held(Enum):
 
 
 HELD: Final = _Held.HELD
-"""What keeps the request waiting goes on with it, by `Server.go_on`."""
+"""What keeps the request waiting goes on with it, by `Server.serve`."""
 
 
 class Streamed(int):

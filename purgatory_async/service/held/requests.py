@@ -41,11 +41,10 @@ class HeldRequest(DelayedOperation[None]):
         visit: The request.
         then: Goes on with it; None if a task awaits the request.
         otherwise: Called instead, if the request may not go on; None to raise why.
-        gone: Whether its client left, also in the loop pass that completed the request.
         lost: Whether the state is of another history now.
     """
 
-    __slots__ = ("_owner", "gone", "lost", "otherwise", "then", "visit")
+    __slots__ = ("_owner", "lost", "otherwise", "then", "visit")
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class HeldRequest(DelayedOperation[None]):
         self.visit = visit
         self.then = then
         self.otherwise = otherwise
-        self.gone = self.lost = False
+        self.lost = False
 
     def on_complete(self) -> None:
         """Let the request go on, once what ended its wait is done."""
@@ -68,7 +67,6 @@ class HeldRequest(DelayedOperation[None]):
 
     def leave(self) -> None:
         """End, because the client has left."""
-        self.gone = True
         if self.cancel() and self.then is not None:
             self._owner.go_on(self)
 
@@ -210,12 +208,12 @@ class HeldRequests(Handling):
 
     def _happened(self, request: HeldRequest) -> bool:
         """Return whether what an ended one watched has happened; raise if its request may not go on."""
-        outcome = request.outcome
-        if request.gone or request.visit.left:
+        visit, outcome = request.visit, request.outcome
+        if visit.gone or visit.wire.closing:  # also in the pass that completed it
             if outcome is Outcome.COMPLETED:
                 self._on_undelivered()
             raise ClientLeft
-        request.visit.check_admission()
+        visit.check_admission()
         if request.lost:
             raise problems.gap()
         if outcome is Outcome.CLOSED:
@@ -240,7 +238,7 @@ class HeldRequests(Handling):
         """Let an ended one go on now."""
         visit = request.visit
         visit.forget_held(request)
-        visit.server.go_on(visit, self._then, request)
+        visit.server.serve(visit, self._then, request)
 
     def _then(self, request: HeldRequest) -> Given:
         try:

@@ -7,7 +7,6 @@ import asyncio
 import socket
 import struct
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -19,8 +18,16 @@ DRAIN: Final = "drain"
 _SIZE: Final = struct.Struct(">I")
 
 
+class Serving(msgspec.Struct, tag=True):
+    """To all workers: which of them serve, of how many, and whether all were ready at some time."""
+
+    workers: list[int]
+    total: int
+    complete: bool
+
+
 class Start(msgspec.Struct, tag=True):
-    """To a new worker, first: its number, from 1; its settings by name; whether all were ready at some time.
+    """To a new worker, first: its number, from 1; its settings by name; who serves, so that it knows before it accepts.
 
     ``rates`` is the descriptor of the file in which all workers count requests; None without tokens. ``epoch`` is the
     store's, as a worker reported it last; empty before, as the first workers create it.
@@ -28,17 +35,9 @@ class Start(msgspec.Struct, tag=True):
 
     number: int
     settings: Mapping[str, Any]
-    complete: bool
+    serving: Serving
     rates: int | None = None
     epoch: str = ""
-
-
-class Serving(msgspec.Struct, tag=True):
-    """To all workers: which of them serve, of how many, and whether all were ready at some time."""
-
-    workers: list[int]
-    total: int
-    complete: bool
 
 
 class Forwarded(msgspec.Struct, tag=True):
@@ -87,6 +86,13 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(Message)
 
 
+class _EndingStream(asyncio.StreamReaderProtocol):
+    """A stream that ends when the other process is gone, also with bytes unread: no error waits to be fetched."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(None if isinstance(exc, ConnectionError) else exc)
+
+
 class Channel:
     """One end of a connection."""
 
@@ -97,7 +103,9 @@ class Channel:
     @classmethod
     async def over(cls, sock: socket.socket) -> "Channel":
         """Make an end of a connected socket, which it then owns."""
-        return cls(*await asyncio.open_unix_connection(sock=sock))
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+        transport, protocol = await loop.create_unix_connection(lambda: _EndingStream(reader), sock=sock)
+        return cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
     def send(self, message: Message) -> None:
         """Send a message without waiting; it is dropped if the other end is gone.
@@ -117,7 +125,7 @@ class Channel:
         try:
             (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
             return _DECODER.decode(await self._reader.readexactly(size))
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except asyncio.IncompleteReadError:
             return None
 
     def close(self) -> None:
@@ -127,5 +135,4 @@ class Channel:
     async def aclose(self) -> None:
         """Close, and wait until what was buffered is sent."""
         self.close()
-        with suppress(ConnectionError):
-            await self._writer.wait_closed()
+        await self._writer.wait_closed()

@@ -48,15 +48,16 @@ class Peers:
     def __repr__(self) -> str:
         return f"<Peers number={self.number} serving={sorted(self._serving)} of {self.total}>"
 
-    def join(self, number: int, send: Callable[[Ask], None], *, complete: bool) -> None:
+    def join(self, number: int, send: Callable[[Ask], None], serving: Serving) -> None:
         """Become a worker of a supervisor.
 
         Args:
             number: The number of this worker.
             send: Sends a question to all others.
-            complete: Whether all workers were ready at some time.
+            serving: Who serves now.
         """
-        self.number, self._send, self.complete = number, send, complete
+        self.number, self._send = number, send
+        self.note(serving)
 
     async def ask(self, what: str) -> dict[int, bytes | None]:
         """Ask all others, for at most a second.

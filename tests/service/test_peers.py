@@ -19,7 +19,7 @@ class Crowd:
         self.stuck = set()
         self.asked = []
         for place, client in enumerate(self.clients, 1):
-            client.service.peers.join(place, self.route, complete=False)
+            client.service.peers.join(place, self.route, Serving([], number, complete=False))
 
     def route(self, ask):
         self.asked.append(ask)
@@ -53,6 +53,15 @@ async def test_it_is_ready_once_all_workers_were(make_client):
     assert (await crowd.clients[0].request("GET", "/readyz")).status == 200
     crowd.serving(1)  # the other is being replaced
     assert (await crowd.clients[0].request("GET", "/readyz")).status == 200
+
+
+async def test_a_worker_knows_the_others_from_its_start(make_client):
+    crowd = Crowd(make_client, 2)
+    crowd.serving(2)
+    crowd.clients[0] = make_client()  # takes the place of one that ended
+    crowd.clients[0].service.peers.join(1, crowd.route, Serving([2], 2, complete=True))
+    samples = await samples_of(await crowd.clients[0].request("GET", "/metrics"))
+    assert samples["purgatory_worker_up", "1"] == samples["purgatory_worker_up", "2"] == 1
 
 
 async def test_a_scrape_shows_own_metrics_of_all_and_shared_once(make_client):

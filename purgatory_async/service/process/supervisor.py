@@ -250,7 +250,7 @@ class Supervisor:
         # Before anything that the other workers send.
         rates = None if self._rates is None else self._rates.fileno()
         worker.epoch = self._epoch
-        channel.send(Start(worker.number, _plain(self._settings), self._complete, rates, self._epoch))
+        channel.send(Start(worker.number, _plain(self._settings), self._serving(), rates, self._epoch))
         if self._draining:
             channel.send(Ask(DRAIN, 0, 0))
         worker.channel = channel
@@ -294,14 +294,19 @@ class Supervisor:
             case _:
                 pass  # for workers
 
-    def _tell_who_serves(self) -> None:
+    def _serving(self) -> Serving:
         serving = [worker.number for worker in self._workers if worker.ready_at is not None]
-        first = not self._complete and len(serving) == len(self._workers) and not self._stopping.is_set()
-        self._complete = self._complete or first
-        self._tell(Serving(serving, len(self._workers), self._complete), self._workers)
+        return Serving(serving, len(self._workers), self._complete)
+
+    def _tell_who_serves(self) -> None:
+        serving = self._serving()
+        every = len(serving.workers) == serving.total
+        first = every and not self._complete and not self._stopping.is_set()
+        self._complete = serving.complete = self._complete or first
+        self._tell(serving, self._workers)
         if first:
             address = self._listeners.address
-            self._log.info("all workers are ready", address=address, workers=len(serving))
+            self._log.info("all workers are ready", address=address, workers=serving.total)
             self._manager.ready(address)
             self._announce(address)
 

@@ -67,7 +67,7 @@ async def _serve(start: Start, channel: Channel, listeners: Listeners) -> None:
     if start.rates is not None:
         server.app.rates = Rates(MonotonicClock.time_ns, SharedTimes(start.rates))
     service = server.app.service
-    service.peers.join(start.number, channel.send, complete=start.complete)
+    service.peers.join(start.number, channel.send, start.serving)
     state = service.state
     if isinstance(state, OnLog):
         cast("OnLog[StateAnswer]", state).take_over(start.epoch, lambda epoch: channel.send(Epoch(epoch)))

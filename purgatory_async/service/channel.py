@@ -90,6 +90,7 @@ class _EndingStream(asyncio.StreamReaderProtocol):
     """A stream that ends when the other process is gone, also with bytes unread: no error waits to be fetched."""
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """End the stream."""
         super().connection_lost(None if isinstance(exc, ConnectionError) else exc)
 
 

@@ -168,7 +168,10 @@ def test_a_run_ends_with_one_table_and_the_totals(tmp_path, steps, lanes):
     assert sorted(row.split()[0] for row in rows) == sorted(lanes)
     left_out = {row.split()[0] for row in rows if "left out" in row}
     assert left_out == lanes & ({"py312", "py313", "pure312", "pure313", "lowest", "pyright"} | SUITES)
-    assert totals == f"{len(lanes & {'tests', 'added', 'spark', 'pure', *REAL})} passed, 0 failed, 0 skipped"
+    assert (
+        totals
+        == f"{len(lanes & {'tests', 'added', 'asgi', 'spark', 'pure', *REAL})} passed, 0 failed, 0 skipped"
+    )
 
 
 # In place of Python: the first of the runs fails, and the third ends before its last line.
@@ -281,5 +284,5 @@ def test_the_pure_lanes_name_tests_that_exist():
     )
     listed = ["bash", "-c", f"{declared}; printf '%s\\n' \"${{EITHER[@]}}\""]
     paths = subprocess.run(listed, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
-    assert len(paths) > 10
+    assert len(paths) > 5
     assert not [path for path in paths if not (ROOT / path).exists()]

@@ -42,6 +42,8 @@ NEEDS_EXTRA = {
     "cluster/test_postgres.py": "asyncpg",
     "cluster/test_cluster_gaps.py": "msgspec",
     "cluster/test_cluster_processes.py": "msgspec",
+    "cluster/test_server_faults.py": "msgspec",
+    "cluster/test_told.py": "msgspec",
     "deploy": "yaml",
     "durable": "msgspec",
     "durable/checkpoints/test_urls.py": "asyncpg",

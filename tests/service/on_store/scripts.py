@@ -25,6 +25,11 @@ def drawn(draw, steps, *, timed):
     return [draw.choice(_MAKERS)(draw, timed) for _ in range(steps)]
 
 
+def _time(seconds, timed):
+    """A time that passes within a timed script, and in no other, however slow the machine is."""
+    return seconds if timed else seconds * 1000
+
+
 def _submit(draw, timed):
     once, draw = _once(draw, "submit")
     keys = draw.sample(KEYS, draw.randint(1, 3))
@@ -73,7 +78,10 @@ def _read(draw, timed):
 
 def _put(draw, timed):
     once, draw = _once(draw, "put")
-    items = [{"item": draw.randint(0, 99), "delay": draw.choice(DELAYS)} for _ in range(draw.randint(1, 3))]
+    items = [
+        {"item": draw.randint(0, 99), "delay": _time(draw.choice(DELAYS), timed)}
+        for _ in range(draw.randint(1, 3))
+    ]
     body = items[0] if draw.random() < 0.6 else {"items": items}
     return "POST", f"/v1/queues/{draw.choice(QUEUES)}/items", body, once
 
@@ -91,9 +99,9 @@ def _give_back(draw, timed):
         [
             ("ack", None),
             ("return", None),
-            ("return", {"delay": 1.3}),
+            ("return", {"delay": _time(1.3, timed)}),
             ("extend", None),
-            ("extend", {"lease": 2}),
+            ("extend", {"lease": _time(2, timed)}),
         ]
     )
     if body is None and verb != "extend" and draw.random() < 0.3:
@@ -105,7 +113,7 @@ def _queue(draw, timed):
     queue = f"/v1/queues/{draw.choice(QUEUES)}"
     return *draw.choice(
         [
-            ("PUT", queue, {"max_attempts": draw.choice([1, 2]), "max_items": 5, "lease": 3.3}),
+            ("PUT", queue, {"max_attempts": draw.choice([1, 2]), "max_items": 5, "lease": _time(3.3, timed)}),
             ("DELETE", queue, None),
             ("POST", f"{queue}/purge", None),
             ("POST", f"{queue}/redrive", draw.choice([None, {"max": 1}])),

@@ -24,7 +24,16 @@ from purgatory_async.cluster.log import (
     new_epoch,
 )
 from purgatory_async.cluster.postgres_link import Link
-from purgatory_async.cluster.server_log import PING_S, End, EntriesLost, Found, Known, ServerLog, Told
+from purgatory_async.cluster.server_log import (
+    GRACE_S,
+    PING_S,
+    End,
+    EntriesLost,
+    Found,
+    Known,
+    ServerLog,
+    Told,
+)
 from purgatory_async.cluster.turns import CALL_S
 from purgatory_async.cluster.url_options import postgres_url
 
@@ -33,7 +42,6 @@ __all__ = ["PostgresLog"]
 POLL_S: Final = 0.5  # while notifications arrive
 DEAF_POLL_S: Final = 0.05  # while they do not
 HEARING_S: Final = 1.0
-GRACE_S: Final = 0.005  # in which what others appended before this worker's last batch is told
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay others
 OLDEST_SERVER: Final = 13
 

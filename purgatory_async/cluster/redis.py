@@ -20,13 +20,12 @@ from purgatory_async.cluster.log import (
     new_epoch,
 )
 from purgatory_async.cluster.redis_link import Link, explained
-from purgatory_async.cluster.server_log import PING_S, End, Found, Known, ServerLog, Told
+from purgatory_async.cluster.server_log import GRACE_S, PING_S, End, Found, Known, ServerLog, Told
 from purgatory_async.cluster.url_options import redis_url, warn_once
 
 __all__ = ["RedisLog"]
 
 POLL_S: Final = 0.5
-GRACE_S: Final = 0.005  # in which what others appended before this worker's last batch is told
 TOLD_ENTRIES: Final = 16  # at a time; each may be large
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay others
 PROTOCOL_S: Final = 2.0

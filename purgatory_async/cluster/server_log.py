@@ -33,7 +33,7 @@ from purgatory_async.cluster.log import (
     save_parts,
 )
 
-__all__ = ["PING_S", "End", "Engine", "EntriesLost", "Found", "Known", "ServerLog", "Told"]
+__all__ = ["GRACE_S", "PING_S", "End", "Engine", "EntriesLost", "Found", "Known", "ServerLog", "Told"]
 
 Told = Callable[[bytes, Sequence[Entry]], None]
 """Called with entries that the server tells, in order and without holes, and the digest of the one before them."""
@@ -41,7 +41,10 @@ Told = Callable[[bytes, Sequence[Entry]], None]
 PING_S = 9.0
 """Seconds between reads on an idle connection; together with `CALL_S` below 20, by which a dead one is noticed."""
 
-DIGESTS = 64
+GRACE_S = 0.005
+"""Seconds in which a server tells what others appended before this worker's last batch."""
+
+DIGESTS = 64  # of the newest entries, with which news is compared
 
 
 class EntriesLost(LogUnavailable):

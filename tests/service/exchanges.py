@@ -6,7 +6,7 @@ the same members, so a test need not know which it has. These tests always take 
 =================================== ========== =====================================================================
 tests                               path       why
 =================================== ========== =====================================================================
-those of a client with `root_path`  asgi       a mount point comes with an ASGI scope
+requests below a `root_path`        asgi       a mount point comes with an ASGI scope
 http/test_asgi                      asgi       heads that a connection refuses itself
 test_app, access/test_access_origin asgi       scopes without all members, the lifespan, servers and middleware
 held/test_events_pace               asgi       the test is the server's buffer; http/test_unsent has a connection's

@@ -86,7 +86,7 @@ async def play(script):
 
 @pytest.mark.parametrize("few", [0, signal_rules.FEW])
 def test_shared_waits_end_as_waits_that_share_nothing(few):
-    # With 0, each signal is counted in breaks, as those of a batch are.
+    # With 0, each signal is counted in breaks, as the signals of a batch are.
 
     @example([("wait", ("a",), "any")] * 2 + [("leave", 0), ("signals", [("a", 1, None)])])
     @given(st.lists(st.one_of(WAITS, SIGNALS, LEAVES), max_size=30))

@@ -180,7 +180,8 @@ class Workers(RuleBasedStateMachine):
     def save(self, which, keep):
         state = self.workers[which % len(self.workers)].state
         fold, here = state.fold, state.epoch == self.store.epoch
-        if here and fold.position > self.store.checkpoint:
+        whole = not state._steps.busy  # a fold whose step is half done cannot be read
+        if here and whole and fold.position > self.store.checkpoint:
 
             async def save():
                 self.store.checkpoint_of(fold, keep)

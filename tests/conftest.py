@@ -111,12 +111,13 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> M
 
 def pytest_configure(config: pytest.Config) -> None:
     """Fix the random data in CI, and load our own plugin where the package is not installed."""
-    # A deadline, or a bound on slow draws, times the machine and not the code. In CI the same commit must give the same
-    # answer twice.
+    # A deadline, or a bound on slow draws, times the machine and not the code. Where a commit is judged, it must be
+    # judged alike twice; elsewhere each run draws anew.
     untimed = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
     hypothesis.settings.register_profile("local", untimed)
     hypothesis.settings.register_profile("ci", untimed, derandomize=True, print_blob=True)
-    hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
+    judged = os.environ.get("CI") == "true" or os.environ.get("DRAWS") == "fixed"
+    hypothesis.settings.load_profile("ci" if judged else "local")
     config.pluginmanager.register(Watchdog())
     if not config.pluginmanager.has_plugin("purgatory_async"):
         config.pluginmanager.import_plugin("purgatory_async.testing.plugin")

@@ -80,6 +80,7 @@ SIGNATURES = {
     "Purgatory.complete_for_key": "(key, result=None)",
     "Purgatory.fail_for_key": "(key, exception)",
     "Purgatory.cancel_for_key": "(key)",
+    "Purgatory.reschedule": "(operation, timeout)",
     "Purgatory.wait": "async (*keys, until=None, timeout=None)",
     "Purgatory.run": "async (operation, keys)",
     "Purgatory.operations": "(key=None, *, limit=None)",

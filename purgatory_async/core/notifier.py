@@ -1,6 +1,7 @@
 """Makes the events of a purgatory for its observer; a purgatory without an observer has no notifier."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -104,6 +105,17 @@ class EventNotifier:
         event: Any = _Submitted(operation, self._submitted, keys, timeout_ns, at_ns)
         self._pending[id(operation)] = event
         self._notify(event)
+
+    def rescheduled(self, operation: DelayedOperation[Any], since_ns: int | None) -> None:
+        """Note that a pending operation has another timeout, which counts from ``since_ns``; None for no deadline.
+
+        No event tells it; the event of the end has the new deadline.
+        """
+        submitted = self._pending[id(operation)]
+        timeout_ns = None
+        if since_ns is not None and operation.timeout is not None:
+            timeout_ns = since_ns - submitted.at_ns + seconds_to_ns(max(operation.timeout, 0))
+        self._pending[id(operation)] = replace(submitted, timeout_ns=timeout_ns)
 
     def checked(self, operation: DelayedOperation[Any]) -> None:
         """Count a further check of a pending operation."""

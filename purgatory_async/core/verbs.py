@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from operator import methodcaller
 from typing import Any, cast
 
+from purgatory_async.clock import check_timeout
 from purgatory_async.core.life_cycle import LifeCycle
 from purgatory_async.core.operation import NEW, DelayedOperation, cannot_watch
 from purgatory_async.core.outcome import COMPLETED
@@ -144,6 +145,31 @@ class Verbs(LifeCycle):
             PurgatoryError: As `check_and_complete`.
         """
         return self._end_all(key, methodcaller("cancel"))
+
+    def reschedule(self, operation: DelayedOperation[Any], timeout: float | None) -> bool:
+        """Let a pending operation expire at another time. O(1).
+
+        Args:
+            operation: One that waits here.
+            timeout: Seconds from now; None and ``inf`` for no deadline, zero and less: on the next loop turn.
+
+        Returns:
+            Whether it was pending here; otherwise nothing changes.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is invalid; nothing changes.
+            PurgatoryError: Called from another loop.
+        """
+        timeout = check_timeout(timeout)
+        self._arrive(watching=False)
+        if operation._state is not self:
+            return False
+        self.timer._withdraw(operation)
+        operation.timeout = timeout
+        since_ns = None if timeout is None else self.timer._start_timeout(operation, timeout)
+        if self._notifier is not None:
+            self._notifier.rescheduled(operation, since_ns)
+        return True
 
     def _end_all(
         self, key: Hashable, ends: Callable[[DelayedOperation[Any]], bool]

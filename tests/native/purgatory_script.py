@@ -77,6 +77,7 @@ class Traced(RealSide):
             lambda: DelayedOperation.__init__(Untouched.__new__(Untouched), bad),
             purgatory.__init__,
             lambda: purgatory.wait(key, timeout=bad).send(None),
+            lambda: operation and purgatory.reschedule(operation, random.choice((None, 0, 3, bad))),
             lambda: purgatory.wait().send(None),
             lambda: purgatory.wait([]).send(None),
             lambda: purgatory.wait(key, until=3).send(None),

@@ -14,7 +14,7 @@ from typing import Final
 
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.durable.fold.entries import Entry, Tick
-from purgatory_async.durable.fold.fold import Applied, Fold
+from purgatory_async.durable.fold.fold import LEVEL, Applied, Fold
 from purgatory_async.durable.fold.log_clock import NEVER
 from purgatory_async.durable.fold.shared import SECOND, Limits, Work
 from purgatory_async.durable.later import Later
@@ -51,6 +51,7 @@ class AtOnce:
         zero_us = started_us - timer.time_ns() // 1000
         self._zero_us: Final = zero_us - zero_us % _MS
         self.fold: Final = Fold(self.now_us(), zero_us=self._zero_us, observer=observer, digests=False)
+        self.fold.level = LEVEL
         self.fold.shared.limits = limits
         self._clock: Final = self.fold.shared.clock
         self._tick: TimerHandle | None = None

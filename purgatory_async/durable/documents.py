@@ -39,6 +39,22 @@ class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
 WireNeed = Literal["any", "all"] | CountNeed
 
 
+MAX_TITLE: Final = 200
+MAX_TEXT: Final = 8_192
+MAX_CHOICES: Final = 8
+MAX_CHOICE: Final = 64
+Choice = Annotated[str, Meta(min_length=1, max_length=MAX_CHOICE)]
+
+
+class Ask(Struct, frozen=True, forbid_unknown_fields=True):
+    """A question for a person, in plain text; lengths are in code points."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)]
+    text: Annotated[str, Meta(max_length=MAX_TEXT)] | UnsetType = UNSET
+    choices: Annotated[tuple[Choice, ...], Meta(min_length=1, max_length=MAX_CHOICES)] = ("ok",)
+    comment: Literal["none", "optional", "required"] = "none"
+
+
 def compact(text: Raw) -> Raw:
     """Copy part of a checked body, as one line of JSON."""
     return Raw(msgspec.json.format(bytes(text), indent=-1))
@@ -82,9 +98,10 @@ class WaitingFor(Struct, omit_defaults=True):
 
 
 class OperationView(Struct):
-    """An operation as its status shows it; times are RFC 3339 in UTC, ``elapsed`` is in seconds.
+    """An operation as its status shows it; times are RFC 3339 in UTC, ``elapsed`` and ``keep`` are in seconds.
 
-    ``owner`` is whose token submitted it; absent without tokens.
+    ``owner`` is whose token submitted it; absent without tokens. ``by`` is who ended it, ``via`` whose link that was.
+    ``gap`` says that a signal after its ``since`` may be missing.
     """
 
     id: str
@@ -95,8 +112,18 @@ class OperationView(Struct):
     deadline: Moment | None
     elapsed: float
     signals: tuple[SignalView, ...]
+    ended_at: Moment | None = None
+    kept_until: Moment | None = None
+    by: str | None = None
+    via: str | UnsetType = UNSET
     result: Attached = UNSET
+    error: Attached = UNSET
     data: Attached = UNSET
     waiting_for: WaitingFor | UnsetType = UNSET
     owner: str | UnsetType = UNSET
+    ask: Ask | UnsetType = UNSET
+    gap: bool | UnsetType = UNSET
+    keep: float | UnsetType = UNSET
+    announce: str | UnsetType = UNSET
+    deliver: str | UnsetType = UNSET
     left_out: int | UnsetType = UNSET  # how many older signals the answer has no room for

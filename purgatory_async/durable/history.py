@@ -9,6 +9,8 @@ from typing import Final
 from purgatory_async.durable.state import State
 
 PATTERN: Final = r"[0-9A-Za-z]{1,40}(\.[0-9a-f]{1,40})?"
+SINCE_PATTERN: Final = f"^(now|({PATTERN}-)?[0-9]{{1,16}})$"
+"""The grammar of a place from which on signals count."""
 
 
 def history_at(state: State, index: int) -> str:

@@ -9,7 +9,9 @@ from purgatory_async import Timer
 from purgatory_async.cluster import Checkpoint, Log, LogDamaged, LogRefused, LogUnavailable
 from purgatory_async.cluster.connection import Backoff
 from purgatory_async.cluster.retention import MARK
-from purgatory_async.durable.fold.fold import Fold, FoldError, LevelError
+from purgatory_async.durable.fold.codec import encode
+from purgatory_async.durable.fold.entries import SetLevel
+from purgatory_async.durable.fold.fold import LEVEL, Fold, FoldError, LevelError
 from purgatory_async.durable.fold.restoring import Restoring, empty_after
 
 MakeFold = Callable[[int], Fold]
@@ -96,6 +98,25 @@ async def loaded(log: Log, make: MakeFold) -> Restored:
         if isinstance(error.__cause__, LevelError):
             raise error.__cause__ from None
         raise
+
+
+async def begin(log: Log, timer: Timer) -> None:
+    """Let a new log begin at the highest level that this program knows, once the engine is there.
+
+    Several workers may do so at once. One that does not know the level exits, so a log that has entries stays as it is.
+
+    Args:
+        log: An open log without entries.
+        timer: As for `when_there`.
+    """
+    backoff = Backoff()
+    while True:
+        try:
+            await log.append([encode(SetLevel(level=LEVEL))])
+        except LogUnavailable:
+            await timer.sleep(backoff.next_delay())
+        else:
+            return
 
 
 async def when_there(

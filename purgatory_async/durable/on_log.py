@@ -21,7 +21,7 @@ from purgatory_async.durable.fold.results import Dropped, InLine, Result
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.heartbeat import Heartbeat
 from purgatory_async.durable.in_time import in_time
-from purgatory_async.durable.loading import when_there
+from purgatory_async.durable.loading import begin, when_there
 from purgatory_async.durable.log_time import LogTime
 from purgatory_async.durable.progress import Progress
 from purgatory_async.durable.proposals import Proposals
@@ -142,6 +142,8 @@ class OnLog(Generic[A]):
         """
         head = await (self.log.open(epoch=self._expected) if self._expected else self.log.open())
         self._log_time.correct(head.at_us)
+        if not head.position:
+            await begin(self.log, self._timer)
         try:
             await self._load(head.epoch, 0.0)
             self._tasks.start(self.recovery.run())

@@ -183,10 +183,8 @@ def test_the_url_can_be_in_the_environment(cli, filled, monkeypatch):
 
 def test_a_level_is_raised_once_and_never_lowered(cli, filled, monkeypatch):
     assert cli("store", "level", filled) == (0, "1\n", [])
-    code, _, [line] = cli("store", "level", filled, "2")
-    assert (code, line) == (2, "purgatory: level must be at most 1 for this program, got 2; upgrade it first")
-    for module in (fold, restoring):
-        monkeypatch.setattr(module, "LEVEL", 2)
+    code, _, [line] = cli("store", "level", filled, "3")
+    assert (code, line) == (2, "purgatory: level must be at most 2 for this program, got 3; upgrade it first")
     assert cli("store", "level", filled, "2") == (0, "the log is at level 2, before at 1\n", [])
     assert cli("store", "level", filled, "2") == (0, "the log is at level 2\n", [])
     assert values(cli("store", "check", filled)[1])["position"] == "31"
@@ -194,7 +192,8 @@ def test_a_level_is_raised_once_and_never_lowered(cli, filled, monkeypatch):
     code, _, [line] = cli("store", "level", filled, "1")
     assert code == 2
     assert "level must be at least the log's, 2, got 1" in line
-    monkeypatch.undo()
+    for module in (fold, restoring):
+        monkeypatch.setattr(module, "LEVEL", 1)  # an older program
     code, _, [line] = cli("store", "check", filled)
     assert code == 2
     assert "checkpoint 31: a checkpoint's level must be at most 1, got 2; upgrade" in line

@@ -35,7 +35,8 @@ async def test_what_one_worker_proposes_every_worker_applies(workers):
     assert await here.propose(EndOperation(id="a", how="cancelled")) == Refused("already-ended")
     assert await settled(here, there)
     assert [effect.operation.id for effect in here.seen(OperationEnded)] == ["a"]
-    assert workers.store.kinds() == ["SubmitOperation", "SubmitOperation", "SignalKey", "EndOperation"]
+    kinds = ["SubmitOperation", "SubmitOperation", "SignalKey", "EndOperation"]
+    assert workers.store.kinds() == ["SetLevel", *kinds]
 
 
 async def test_a_read_shows_what_any_worker_has_answered(workers):

@@ -214,11 +214,11 @@ async def test_a_damaged_entry_ends_the_run_with_its_position(workers, bad):
 
 async def test_a_higher_level_ends_the_run_with_its_position(workers):
     worker = await workers.start()
-    worker.state.post(SetLevel(level=2))
-    with pytest.raises(FoldError, match=r"level must be at most 1 at position \d+, got 2; upgrade"):
+    worker.state.post(SetLevel(level=3))
+    with pytest.raises(FoldError, match=r"level must be at most 2 at position \d+, got 3; upgrade"):
         await worker.stopped
     again = Worker(workers.store)
-    with pytest.raises(FoldError, match="level must be at most 1"):
+    with pytest.raises(FoldError, match="level must be at most 2"):
         await again.start()
 
 

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from purgatory_async.durable.fold import records as lines
 from purgatory_async.durable.fold.fold import DIGEST_BYTES, Fold
 from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.fold.promises import Promise
 from purgatory_async.durable.fold.terms import seal
 
 PART_BYTES: Final = 1 << 20
@@ -65,20 +66,24 @@ def _lines(fold: Fold) -> Iterator[lines.Line]:
     for name, writer in fold.writers.known.items():
         yield lines.WriterLine(name, writer.number, writer.position, writer.at_us)
     pending = list(fold.operations.pending())
-    yield from _signal_lines(fold, pending)
-    for operation in (*fold.operations.ended_ones, *pending):
+    answers = fold.operations.answers
+    all_known = [*fold.operations.ended_ones, *(kept for _, _, kept in answers.ended), *pending]
+    yield from _signal_lines(fold, all_known)
+    for operation in all_known:
         yield _operation_line(fold, operation)
     for gone in fold.operations.forgotten:
         yield lines.ForgottenLine(*gone)
+    for operation_id, until_us, kept in answers.ids:
+        yield lines.GoneLine(operation_id, until_us, *kept)
     for (owner, idem), at_us, replay in fold.replays:
         yield lines.ReplayLine(idem, replay.digest, replay.answer, at_us, owner)
     yield from _queue_lines(fold)
 
 
-def _signal_lines(fold: Fold, pending: list[Operation]) -> Iterator[lines.Line]:
+def _signal_lines(fold: Fold, operations: list[Operation]) -> Iterator[lines.Line]:
     shown = {
         signal.view.index: signal
-        for operation in (*fold.operations.ended_ones, *pending)
+        for operation in operations
         if operation.shown is not None
         for signal in operation.shown.latest.values()
     }
@@ -93,7 +98,7 @@ def _signal_lines(fold: Fold, pending: list[Operation]) -> Iterator[lines.Line]:
 
 def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
     idem, request = fold.operations.idem_of.get(operation.id, (UNSET, ""))
-    deadline_us = operation.deadline_us
+    promise = operation.promise or Promise(operation.timeout_us)
     pending = operation.outcome is None
     return lines.OperationLine(
         position=operation.position,
@@ -101,7 +106,7 @@ def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
         keys=operation.watch_keys,
         need=operation.need.wire,
         submitted_us=operation.submitted_us,
-        timeout_us=None if deadline_us is None else deadline_us - operation.submitted_us,
+        timeout_us=promise.timeout_us,
         progress=operation.need.progress,
         signals=[view.index for view in operation.signals],
         data=operation.data,
@@ -111,6 +116,15 @@ def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
         ended_us=operation.ended_us,
         result=UNSET if pending or operation.result is None else operation.result,
         owner=operation.owner,
+        until_us=promise.until_us,
+        keep_us=promise.keep_us,
+        ask=promise.ask,
+        announce=promise.announce,
+        deliver=promise.deliver,
+        gap=promise.gap,
+        deadline_us=operation.deadline_us if promise.moved else UNSET,
+        moved=promise.moved,
+        ending=operation.ending,
     )
 
 

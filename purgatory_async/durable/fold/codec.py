@@ -16,8 +16,10 @@ from purgatory_async.cluster.log import OLDER_STORE
 from purgatory_async.durable.documents import Attached, compact
 from purgatory_async.durable.fold.entries import (
     AnyEntry,
+    CompleteOperation,
     EndOperation,
     Entry,
+    FailOperation,
     PutItem,
     PutItems,
     SignalKey,
@@ -71,8 +73,10 @@ def _with_own_text(entry: AnyEntry) -> AnyEntry:
     elif isinstance(entry, PutItems):
         for new in entry.items:
             new.item = one_line(new.item)
-    elif isinstance(entry, EndOperation):
+    elif isinstance(entry, EndOperation | CompleteOperation):
         entry.result = detached(entry.result)
+    elif isinstance(entry, FailOperation):
+        entry.error = one_line(entry.error)
     return entry
 
 
@@ -94,8 +98,10 @@ def size_of(entry: Entry) -> int:
             attached = entry.item
         case PutItems():
             return _SIZE + sum(_SIZE + _length(new.item) for new in entry.items)
-        case EndOperation():
+        case EndOperation() | CompleteOperation():
             attached = entry.result
+        case FailOperation():
+            attached = entry.error
         case _:
             return _SIZE
     return _SIZE + _length(attached)

@@ -12,13 +12,15 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from purgatory_async.durable.documents import Attached, Count, KeyedSignal, WireNeed
+from purgatory_async.durable.documents import Ask, Attached, Count, KeyedSignal, WireNeed
 
 Text = str | UnsetType
 Duration = Annotated[int, Meta(ge=0, le=3_155_760_000_000_000)]
 """Microseconds, at most 100 years."""
 Setting = Annotated[int, Meta(ge=1)] | UnsetType
 OptionalDuration = Duration | UnsetType
+Instant = Annotated[int, Meta(ge=0)]
+"""A log time."""
 Limit = Count | UnsetType | None
 _IN_LOG: Final = {"writer": "w", "number": "n", "quota": "room"}
 
@@ -51,6 +53,11 @@ class Entry(
         """How many positions it takes in the log: its own, and before it ticks, added where missing."""
         return 1
 
+    @property
+    def level(self) -> int:
+        """The level that the log must have."""
+        return 1
+
 
 class SubmitOperation(Entry, tag="submit"):
     """A new pending operation.
@@ -66,6 +73,14 @@ class SubmitOperation(Entry, tag="submit"):
         owner: Who submits it; None without tokens.
         most: How many operations the owner may have pending, this one included; absent for any number.
         quota: How many bytes the owner may have pinned, these included; absent for any number.
+        until_us: Its deadline as a log time, in place of ``timeout_us``; what is past ends it in this step.
+        since: The index after which kept signals on its keys count in this step; absent for none.
+        gap: Whether the caller's place is of another history, so that signals may be missing.
+        keep_us: How long it is kept after its end, whatever the room; absent for the retention time.
+        ask: A question for a person.
+        announce: The queue that gets an item in this step.
+        deliver: The queue that gets an item in the step of its end.
+        attach: Whether an equal one of the owner with this id is the answer; then a forgotten id stays taken.
     """
 
     id: str
@@ -78,6 +93,26 @@ class SubmitOperation(Entry, tag="submit"):
     owner: str | None = None
     most: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     quota: Setting = UNSET
+    until_us: Instant | UnsetType = UNSET
+    since: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    gap: bool = False
+    keep_us: OptionalDuration = UNSET
+    ask: Ask | UnsetType = UNSET
+    announce: Text = UNSET
+    deliver: Text = UNSET
+    attach: bool = False
+
+    @property
+    def promises(self) -> bool:
+        """Whether the operation has more than keys, a need and a timeout."""
+        return self.gap or not (
+            self.until_us is self.keep_us is self.ask is self.announce is self.deliver is UNSET
+        )
+
+    @property
+    def level(self) -> int:
+        """2 with a member of its own."""
+        return 2 if self.promises or self.attach or self.since is not UNSET else 1
 
 
 class SignalKey(Entry, tag="signal"):
@@ -115,6 +150,83 @@ class EndOperation(Entry, tag="end"):
     how: Literal["completed", "cancelled"]
     result: Attached = UNSET
     owner: str | None = None
+
+
+class _OfLevel2(Entry):
+    """A kind that level 1 does not have."""
+
+    @property
+    def level(self) -> int:
+        """2."""
+        return 2
+
+
+class AnswerEntry(_OfLevel2, kw_only=True):
+    """An end of an operation with an answer; base of its kinds.
+
+    Attributes:
+        id: The operation.
+        submitted: The position of its submission, so that it is no later one with the same id; 0 for any.
+        by: Who answers; None if that is not known.
+        via: Whose link the answer came by; None for no link.
+        idem: The Idempotency-Key.
+        digest: The digest of the request.
+        owner: Who sends it, in whose space the key is; None without tokens.
+    """
+
+    id: str
+    submitted: Annotated[int, Meta(ge=0)] = 0
+    by: str | None = None
+    via: str | None = None
+    idem: Text = UNSET
+    digest: str = ""
+    owner: str | None = None
+
+
+class CompleteOperation(AnswerEntry, tag="complete"):
+    """An operation is completed, by a program."""
+
+    result: Attached = UNSET
+
+
+class FailOperation(AnswerEntry, tag="fail", kw_only=True):
+    """An operation has failed: what it waits for cannot come."""
+
+    error: Raw
+
+
+class AnswerOperation(AnswerEntry, tag="answer", kw_only=True):
+    """A person answers the question of an operation: completes it with a choice, which it has."""
+
+    choice: str
+    comment: Text = UNSET
+
+
+class RescheduleOperation(_OfLevel2, tag="reschedule", kw_only=True):
+    """A pending operation expires at another time; of an owner's operation only, if ``maker`` names one.
+
+    Attributes:
+        id: The operation.
+        timeout_us: How long from the entry's log time; None for never, unless there is ``until_us``.
+        until_us: The log time.
+        maker: Whose operation it must be; None for anyone's.
+        idem, digest, owner: As of `AnswerEntry`.
+    """
+
+    id: str
+    timeout_us: Duration | None = None
+    until_us: Instant | UnsetType = UNSET
+    maker: str | None = None
+    idem: Text = UNSET
+    digest: str = ""
+    owner: str | None = None
+
+
+class ForgetOperation(_OfLevel2, tag="forget", kw_only=True):
+    """An ended operation is forgotten, as if it had been kept long enough; ``maker`` as of `RescheduleOperation`."""
+
+    id: str
+    maker: str | None = None
 
 
 class PutItem(Entry, tag="put"):
@@ -275,11 +387,16 @@ class SetLevel(Entry, tag="level"):
 Keeping = SubmitOperation | SignalKey | SignalKeys | PutItem | PutItems
 """What adds to the bytes that are kept."""
 
+AnyAnswer = CompleteOperation | FailOperation | AnswerOperation
+
 AnyEntry = (
     SubmitOperation
     | SignalKey
     | SignalKeys
     | EndOperation
+    | AnyAnswer
+    | RescheduleOperation
+    | ForgetOperation
     | PutItem
     | PutItems
     | WantItem

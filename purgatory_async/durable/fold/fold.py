@@ -53,7 +53,7 @@ from purgatory_async.durable.fold.writers import Writers
 from purgatory_async.errors import PurgatoryError
 from purgatory_async.events import Observer
 
-LEVEL: Final = 1
+LEVEL: Final = 2
 """The highest version of entries and fold that this program applies. Any change of what the fold gives for the same
 entries is a new one."""
 FIRST_LEVEL: Final = 1
@@ -103,8 +103,8 @@ class Fold:
         self._clock: Final = LogClock(at_us, zero_us)
         self.shared: Final = Shared(self._clock, Timer(clock=self._clock))
         self.signals: Final = KeptSignals(self.shared)
-        self.operations: Final = Operations(self.shared, self.signals, observer)
         self.queues: Final = Queues(self.shared)
+        self.operations: Final = Operations(self.shared, self.signals, self.queues.tell, observer)
         self.replays: Final = Replays(self.shared)
         self.writers: Final = Writers(self.shared, self.queues.takers.silent)
         self.terms: Final = Terms()
@@ -121,7 +121,7 @@ class Fold:
         )
         self._lately: Final[deque[bytes]] = deque(maxlen=REMEMBERED)
         self._digested = 0  # the position of the last of them; a step that has not ended has none
-        by_operation = OperationRules(self.operations, self.replays, self.shared)
+        by_operation = OperationRules(self.operations, self.signals, self.queues, self.replays, self.shared)
         self._rules: Final[dict[type[kinds.Entry], Callable[[Any], Result | Work[Result]]]] = {
             kinds.Tick: _nothing_more,
             kinds.Alive: self._alive,
@@ -189,7 +189,7 @@ class Fold:
         shared.before_us = clock.now_us
         if (
             not clock.moved_to(at_us)
-            or at_us >= self._forgetting.due_us
+            or at_us >= shared.forget_from_us
             or entry.writer is not None
             or self._digests
         ):
@@ -205,7 +205,7 @@ class Fold:
         Args:
             at_us: Log time, in microseconds since 1970; not before the present.
         """
-        if at_us >= self._forgetting.due_us or not self._clock.moved_to(at_us):
+        if at_us >= self.shared.forget_from_us or not self._clock.moved_to(at_us):
             return False
         self.at_us = at_us
         return True
@@ -253,7 +253,7 @@ class Fold:
         # Most steps have no use for a break: to begin another generator would take a twentieth of one.
         if not clock.moved_to(self.at_us):
             yield from clock.passes(self.at_us)
-        if self.at_us >= self._forgetting.due_us:
+        if self.at_us >= self.shared.forget_from_us:
             yield from self._forgetting.forget(self.at_us)
         writer = entry.writer
         verdict = NEW
@@ -272,8 +272,8 @@ class Fold:
     @property
     def _unsettled(self) -> bool:
         """Whether the entry has made something due, or too much to keep."""
-        clock, forgetting = self._clock, self._forgetting
-        return clock.next_ns <= clock.now_ns or self.at_us >= forgetting.due_us or self.shared.bytes_left < 0
+        clock, shared = self._clock, self.shared
+        return clock.next_ns <= clock.now_ns or self.at_us >= shared.forget_from_us or shared.bytes_left < 0
 
     def _rest(self, result: Result | Work[Result]) -> Work[Applied]:
         """Do the rest of a step, from the result of its rule on."""
@@ -283,7 +283,7 @@ class Fold:
         if self._unsettled:
             self.shared.before_us = self._clock.now_us
             yield from self._clock.passes(self.at_us)
-            if self.at_us >= self._forgetting.due_us:
+            if self.at_us >= self.shared.forget_from_us:
                 yield from self._forgetting.forget(self.at_us)
             yield from self._forgetting.shrink()
         if self._digests:
@@ -316,7 +316,7 @@ class Fold:
 
     def _set_limits(self, entry: kinds.SetLimits) -> Work[Result]:
         self.shared.limits.change(entry)
-        self._forgetting.due_us = 0
+        self.shared.forget_from_us = 0
         yield from self.signals.cut()
         return APPLIED
 

@@ -23,9 +23,6 @@ class Forgetting:
 
     Args:
         shared, operations, signals, queues, replays, writers: The parts.
-
-    Attributes:
-        due_us: The log time before which nothing can be forgotten, in whole milliseconds; 0 if the limits changed.
     """
 
     __slots__ = (
@@ -36,7 +33,6 @@ class Forgetting:
         "_replays",
         "_shared",
         "_signals",
-        "due_us",
     )
 
     def __init__(
@@ -49,7 +45,6 @@ class Forgetting:
         replays: Replays,
         writers: Writers,
     ) -> None:
-        self.due_us = 0
         self._shared: Final = shared
         self._operations: Final = operations
         self._signals: Final = signals
@@ -58,6 +53,7 @@ class Forgetting:
         self._ended: Final = queues.leases.ended
         self._forgetting: Final = (
             operations.forget,
+            operations.forget_kept,
             signals.forget,
             self._ended.forget,
             replays.forget,
@@ -65,7 +61,7 @@ class Forgetting:
         )
 
     def __repr__(self) -> str:
-        return f"<Forgetting due_us={self.due_us}>"
+        return f"<Forgetting due_us={self._shared.forget_from_us}>"
 
     def forget(self, at_us: int) -> Iterator[None]:
         """Forget what was kept long enough at a log time, with breaks."""
@@ -77,7 +73,7 @@ class Forgetting:
             while (due_us := forget(whole_us)) <= whole_us:
                 yield
             next_us = min(next_us, due_us)
-        self.due_us = whole_ms(next_us)
+        self._shared.forget_from_us = whole_ms(next_us)
 
     def shrink(self) -> Iterator[None]:
         """Drop the oldest until what is kept is within its limit, with breaks."""

@@ -1,9 +1,10 @@
 """The bytes of what the fold keeps: the one place where they are added and taken away.
 
 They are the JSON text and the keys of operations, signals and items, counted once however many show them, and 128 bytes
-for each piece. Pinned are pending operations with the voters that they counted, all items and leases, and the newest
-signal of each key. The rest is history, which makes room for what is new: ended operations, older signals, ids of what
-has ended, and the answers of Idempotency-Keys.
+for each piece. Pinned are pending operations with the voters that they counted, ended ones that are kept for a time of
+their own and their ids after that, all items and leases, and the newest signal of each key. The rest is history, which
+makes room for what is new: other ended operations, older signals, ids of what has ended, and the answers of
+Idempotency-Keys.
 
 A signal is kept as long as its key or an operation refers to it, and pinned as long as it is the newest of its key or
 shown by a pending operation.
@@ -19,6 +20,8 @@ from purgatory_async.durable.fold.signals import Signal
 
 PIECE_BYTES: Final = 128
 """What an operation, a signal, an item or a lease counts besides its text."""
+ANSWER_BYTES: Final = 8_192
+"""What is reserved for the answer of an operation that is kept for a time of its own."""
 
 
 class KeptBytes:
@@ -122,13 +125,22 @@ def size_of_voter(voter: str) -> int:
 
 
 def size_of_operation(order: SubmitOperation) -> int:
-    """Return what an operation counts while it is pending. O(keys)."""
+    """Return what an operation counts while it is pending, without what it promises. O(keys)."""
     size = PIECE_BYTES + length(order.data)
     if isinstance(order.idem, str):
         size += text_bytes(order.idem) + len(order.digest)
     for key in order.keys:
         size += len(key) if key.isascii() else len(key.encode())
     return size
+
+
+def size_of_terms(order: SubmitOperation) -> int:
+    """Return what an operation's question and the names of its queues count. O(1)."""
+    ask = order.ask
+    texts = [order.announce, order.deliver]
+    if not isinstance(ask, UnsetType):
+        texts += (ask.title, ask.text, *ask.choices)
+    return sum(text_bytes(text) for text in texts if not isinstance(text, UnsetType))
 
 
 def size_of_signal(signal: SignalKey | KeyedSignal | SignalView) -> int:

@@ -1,7 +1,8 @@
 """The operations of the fold: pending in a purgatory, then kept for the retention time; their ids for that time again.
 
 An operation's condition, its watch keys and its deadline are the library's. Ended ones leave in the order of their
-ends, so a queue is enough and no timer is needed: what is forgotten has no effect on anything else.
+ends, so a queue is enough and no timer is needed: what is forgotten has no effect on anything else. Those that are kept
+for a time of their own are in `kept_answers`.
 """
 
 import datetime as dt
@@ -9,20 +10,32 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, cast, final
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from purgatory_async import Outcome, Purgatory
 from purgatory_async.durable.documents import Attached, OperationView, State
 from purgatory_async.durable.fold.entries import SubmitOperation
-from purgatory_async.durable.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
+from purgatory_async.durable.fold.kept_answers import Gone, KeptAnswers
+from purgatory_async.durable.fold.kept_bytes import (
+    KeptBytes,
+    length,
+    size_of_operation,
+    size_of_terms,
+    text_of_id,
+)
 from purgatory_async.durable.fold.needs import Voters, need_for
+from purgatory_async.durable.fold.promises import Ending, Promise
 from purgatory_async.durable.fold.remembered import Remembered
+from purgatory_async.durable.fold.same import Terms
 from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, SECOND, Effect, Shared, whole_ms
 from purgatory_async.durable.fold.signalled import STATES, SignalledOperation
 from purgatory_async.durable.fold.signals import Ledger, Newest, Signal
+from purgatory_async.durable.fold.telling import Tell, Telling
+from purgatory_async.errors import PurgatoryError
 from purgatory_async.events import Observer
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FAILED: Final = PurgatoryError("its error is in its ending")  # nothing awaits an operation of the fold
 
 
 class Shown(Ledger):
@@ -70,11 +83,13 @@ class Operation(SignalledOperation):
         ended_us: The log time of its end; 0 while it is pending.
         owner: Who submitted it; None without tokens.
         size: The bytes that it counts, without its signals.
+        promise: What else it has; None for nothing.
+        ending: Who ended it; None while it is pending, and if nobody answered.
     """
 
     __slots__ = (
-        *("_operations", "data", "deadline_us", "ended_us", "id"),
-        *("owner", "position", "size"),
+        *("_operations", "data", "deadline_us", "ended_us", "ending", "id"),
+        *("owner", "position", "promise", "size"),
     )
 
     def __init__(
@@ -98,9 +113,17 @@ class Operation(SignalledOperation):
         self.id = order.id
         self.data = order.data
         self.owner = order.owner
-        self.deadline_us = None if order.timeout_us is None else submitted_us + order.timeout_us
+        until_us: int | UnsetType | None = order.until_us
+        if isinstance(until_us, UnsetType):
+            until_us = None if order.timeout_us is None else submitted_us + order.timeout_us
+        self.deadline_us = until_us
         self.ended_us = 0
         self.size = size_of_operation(order)
+        self.ending: Ending | None = None
+        self.promise: Promise | None = None
+        if order.promises:
+            self.promise = Promise.of(order)
+            self.size += size_of_terms(order) + self.promise.reserved
 
     def _new_ledger(self) -> Ledger:
         return Shown(self._operations.kept)
@@ -114,11 +137,49 @@ class Operation(SignalledOperation):
         """Start its retention: it has completed or expired."""
         self._operations.ended(self)
 
-    def end_as(self, state: str, ended_us: int, result: Attached) -> None:
+    def on_expiration(self) -> None:
+        """Tell its end."""
+        self._operations.telling.ends()
+
+    def end_as(self, state: str, ended_us: int, result: Attached, ending: Ending | None) -> None:
         """Take the state of a saved operation that has ended; nothing else happens."""
         self._state = Outcome(state)
         self.ended_us = ended_us
         self.result = result
+        self.ending = ending
+
+    def promised(self) -> Promise:
+        """Return what it has besides the usual, so that it can be changed. O(1)."""
+        if self.promise is None:
+            self.promise = Promise(self.timeout_us)
+        return self.promise
+
+    @property
+    def timeout_us(self) -> int | None:
+        """Its timeout as it was submitted; None for none, or a deadline in its place."""
+        if self.promise is not None:
+            return self.promise.timeout_us
+        return None if self.deadline_us is None else self.deadline_us - self.submitted_us
+
+    @property
+    def asks(self) -> bool:
+        """Whether it has a question."""
+        return self.promise is not None and self.promise.ask is not UNSET
+
+    @property
+    def terms(self) -> Terms:
+        """What it was submitted with."""
+        promise = Promise(self.timeout_us) if self.promise is None else self.promise
+        return Terms(
+            *(self.watch_keys, self.need.wire, promise.timeout_us, promise.until_us, promise.keep_us),
+            *(promise.ask, promise.announce, promise.deliver, self.data),
+        )
+
+    @property
+    def keep_us(self) -> int | None:
+        """How long it is kept after its end, whatever the room; None for the retention time."""
+        keep_us = UNSET if self.promise is None else self.promise.keep_us
+        return None if isinstance(keep_us, UnsetType) else keep_us
 
     @property
     def state(self) -> State:
@@ -132,12 +193,25 @@ class Operation(SignalledOperation):
 
     def view(self, now_us: int) -> OperationView:
         """Return its status; the log time matters only while it is pending."""
-        submitted_us = int(self.submitted)
+        submitted_us, ended_us = int(self.submitted), self.ended_us
         submitted_at = _EPOCH + dt.timedelta(0, 0, submitted_us)  # by name it takes half as long again
         deadline_us = self.deadline_us
         deadline = None if deadline_us is None else _EPOCH + dt.timedelta(0, 0, deadline_us)
-        elapsed = ((self.ended_us or now_us) - submitted_us) / SECOND
-        return self.described(self.id, self.data, submitted_at, deadline, elapsed, owner=self.owner)
+        elapsed = ((ended_us or now_us) - submitted_us) / SECOND
+        view = self.described(self.id, self.data, submitted_at, deadline, elapsed, owner=self.owner)
+        if ended_us:
+            keep_us = self._operations.retention_us if self.keep_us is None else self.keep_us
+            view.ended_at = _EPOCH + dt.timedelta(0, 0, ended_us)
+            view.kept_until = _EPOCH + dt.timedelta(0, 0, ended_us + keep_us)
+        ending, promise = self.ending, self.promise
+        if ending is not None:
+            view.by, view.error = ending.by, ending.error
+            view.via = UNSET if ending.via is None else ending.via
+        if promise is not None:
+            view.ask, view.announce, view.deliver = promise.ask, promise.announce, promise.deliver
+            view.gap = promise.gap or UNSET
+            view.keep = UNSET if isinstance(promise.keep_us, UnsetType) else promise.keep_us / SECOND
+        return view
 
 
 class OperationSubmitted(Effect, frozen=True, eq=False):
@@ -162,22 +236,37 @@ class OperationEnded(Effect, frozen=True, eq=False):
         return (self.operation.id, self.operation.state, self.operation.ended_us)
 
 
+class OperationRescheduled(Effect, frozen=True, eq=False):
+    """A pending operation expires at another time."""
+
+    operation: Operation
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """Its id and its deadline; -1 for none."""
+        deadline_us = self.operation.deadline_us
+        return (self.operation.id, -1 if deadline_us is None else deadline_us)
+
+
 class Operations:
     """All operations, by id.
 
     Args:
         shared: Limits, timer and step.
         signals: The newest signal, which a check counts.
+        tell: Tells a queue what happens to an operation.
         observer: The observer of the purgatory; None for none.
     """
 
-    def __init__(self, shared: Shared, signals: Newest, observer: Observer | None = None) -> None:
+    def __init__(self, shared: Shared, signals: Newest, tell: Tell, observer: Observer | None = None) -> None:
         self.signals: Final = signals
         self.purgatory: Final = Purgatory("operations", timer=shared.timer, observer=observer)
         self.by_id: Final[dict[str, Operation]] = {}
         self.ended_ones: Final[deque[Operation]] = deque()
         self.forgotten: Final[Remembered[str, str | None]] = Remembered(shared, text_of_id)
-        """The ids of those that were kept, with their owners."""
+        """The ids of those that were kept for the retention time, with their owners."""
+        self.answers: Final[KeptAnswers[Operation]] = KeptAnswers(shared)
+        """Those that are kept for a time of their own."""
         self.pending_of: Final[dict[str, int]] = {}
         """How many operations of each owner are pending; owners without any are absent."""
         self.idem_of: Final[dict[str, tuple[str, str]]] = {}
@@ -186,20 +275,49 @@ class Operations:
         """The operations by owner and Idempotency-Key."""
         self.voting = 0
         """How many pending operations count voters."""
+        self.asking = 0
+        """How many pending operations have a question."""
+        self.telling: Final = Telling(tell)
         self.kept: Final = shared.kept
         self._shared: Final = shared
+
+    @property
+    def retention_us(self) -> int:
+        """How long an ended operation is kept that has no time of its own."""
+        return self._shared.limits.retention_us
 
     def submit(self, order: SubmitOperation) -> Operation:
         """Add a pending operation under a free id. O(keys)."""
         shared = self._shared
-        now_us = shared.clock.now_us
+        now_us, until_us = shared.clock.now_us, order.until_us
         timeout = shared.seconds_until(now_us + order.timeout_us) if order.timeout_us else order.timeout_us
+        if not isinstance(until_us, UnsetType):
+            timeout = self._left(until_us)
         operation = Operation(self, order, shared.position, now_us, timeout)
         shared.totals.submitted += 1
         shared.effects.append(OperationSubmitted(operation))
         self.add(operation, order.idem, order.digest)
         self.purgatory.try_complete_else_watch(operation, order.keys)
+        self.telling.submitted(operation, order.announce)
         return operation
+
+    def reschedule(self, operation: Operation, deadline_us: int | None) -> None:
+        """Let a pending operation expire at another log time, or never. O(1)."""
+        shared = self._shared
+        promise = operation.promised()
+        promise.moved, operation.deadline_us = shared.position, deadline_us
+        shared.effects.append(OperationRescheduled(operation))
+        self.purgatory.reschedule(operation, None if deadline_us is None else self._left(deadline_us))
+
+    def restart(self, operation: Operation) -> None:
+        """Start the deadline of a restored operation that was rescheduled. O(1)."""
+        if operation.deadline_us is not None:
+            self.purgatory.reschedule(operation, self._shared.seconds_until(operation.deadline_us))
+
+    def _left(self, deadline_us: int) -> float:
+        """Return the seconds until a deadline; 0 if it is past."""
+        shared = self._shared
+        return shared.seconds_until(deadline_us) if deadline_us > shared.clock.now_us else 0.0
 
     def watch(self, operation: Operation) -> None:
         """Let a new operation wait. O(keys)."""
@@ -210,8 +328,11 @@ class Operations:
         owner = operation.owner
         self.kept.pin(operation.size, owner)
         self.voting += isinstance(operation.need, Voters)
+        self.asking += operation.asks
         self.by_id[operation.id] = operation
         self.forgotten.discard(operation.id)
+        if operation.id in self.answers.ids:
+            self.answers.discard(operation.id)
         if owner is not None:
             self.pending_of[owner] = self.pending_of.get(owner, 0) + 1
         if isinstance(idem, str):
@@ -225,6 +346,17 @@ class Operations:
         else:
             operation.cancel()
             self.ended(operation)
+        self.telling.ends()
+
+    def answer(self, operation: Operation, result: Attached, ending: Ending) -> None:
+        """End a pending operation with an answer. O(keys)."""
+        operation.ending = ending
+        if ending.how == "fail":
+            operation.fail(_FAILED)
+            self.ended(operation)
+        else:
+            operation.force_complete(result)
+        self.telling.ends()
 
     def withdraw(self, operation: Operation) -> bool:
         """Take a pending operation back and remember nothing of it, without a log; False if it has ended. O(keys)."""
@@ -237,17 +369,22 @@ class Operations:
         return True
 
     def ended(self, operation: Operation) -> None:
-        """Keep an operation that has just ended for the retention time. O(its signals)."""
-        shared = self._shared
+        """Keep an operation that has just ended for its time. O(its signals)."""
+        shared, state = self._shared, STATES[operation.outcome]
         operation.ended_us = shared.clock.now_us
-        shared.totals.ended[STATES[operation.outcome]] += 1
+        shared.totals.ended[state] = shared.totals.ended.get(state, 0) + 1
         shared.effects.append(OperationEnded(operation))
         self.keep(operation)
+        self.telling.ended(operation)
 
     def keep(self, operation: Operation) -> None:
-        """Put an operation that was pending until now behind those that ended before. O(its signals)."""
-        self.ended_ones.append(operation)
+        """Put an operation that was pending until now among those that ended before. O(its signals)."""
         self._age(operation)
+        keep_us = operation.keep_us
+        if keep_us is None:
+            self.ended_ones.append(operation)
+        else:
+            self.answers.keep(operation.position, operation.ended_us + keep_us, operation)
 
     def make_room(self) -> bool:
         """Forget the operation that ended first; False if only the newest is left, whose client has yet to read it."""
@@ -274,10 +411,43 @@ class Operations:
             self._forget_oldest(max(whole_ms(next_us), self._shared.before_us))
         return whole_us
 
+    def forget_kept(self, whole_us: int) -> int:
+        """Do as `forget` for what was kept for a time of its own, and for the ids after that."""
+        answers = self.answers
+        for _ in range(AT_ONCE):
+            first = answers.ended.first
+            if first is None or first[0] > whole_us:
+                return min(NEVER_US if first is None else first[0], answers.forget_ids(whole_us))
+            operation = answers.ended.pop(first[1])
+            self._forget(operation, max(whole_ms(first[0]), self._shared.before_us))
+        return whole_us
+
+    def let_go(self, operation: Operation) -> None:
+        """Forget an operation that has ended, as its maker needs it no more. O(log n), or O(n) if it has no time."""
+        if operation.keep_us is None:
+            self.ended_ones.remove(operation)
+        else:
+            self.answers.ended.pop(operation.position)
+        self._forget(operation, self._shared.clock.now_us)
+
+    def remembered(self, operation_id: str) -> Gone | None:
+        """Return what is remembered of a forgotten operation; None if there is nothing. O(1)."""
+        gone = self.answers.ids.get(operation_id)
+        if gone is None and operation_id in self.forgotten:
+            return Gone(self.forgotten.get(operation_id))
+        return gone
+
     def _forget_oldest(self, at_us: int) -> None:
-        operation = self.ended_ones.popleft()
-        self._remove(operation)
-        self.forgotten.add(operation.id, at_us, operation.owner)
+        self._forget(self.ended_ones.popleft(), at_us)
+
+    def _forget(self, operation: Operation, at_us: int) -> None:
+        idem = self._remove(operation)
+        keep_us = operation.keep_us
+        if keep_us is None:
+            self.forgotten.add(operation.id, at_us, operation.owner)
+        else:
+            until_us = at_us + max(keep_us, self.retention_us)
+            self.answers.remember(operation.id, until_us, Gone(operation.owner, *idem))
 
     def _no_longer_pending(self, operation: Operation) -> None:
         owner = operation.owner
@@ -287,25 +457,43 @@ class Operations:
                 del self.pending_of[owner]
 
     def _age(self, operation: Operation) -> None:
-        """Let a pending operation become history, with its result."""
-        kept, shown, need = self.kept, operation.shown, operation.need
+        """Let a pending operation become history, with its result; or stay pinned, if it is kept for its own time."""
+        kept, shown, need, ending = self.kept, operation.shown, operation.need, operation.ending
+        owner, promise = operation.owner, operation.promise
         if isinstance(need, Voters):
             self.voting -= 1
             need.clear()
         self._no_longer_pending(operation)
-        kept.age(operation.size, operation.owner)
-        result = length(operation.result)
-        if result:
-            operation.size += result
-            kept.drop(-result)
+        answer = length(operation.result) + (0 if ending is None else ending.size)
+        if promise is not None:
+            self.asking -= operation.asks
+            operation.size -= promise.reserved
+            kept.pin(-promise.reserved, owner)
+            promise.reserved = 0
+        if operation.keep_us is not None:
+            operation.size += answer
+            kept.pin(answer, owner)
+            return
+        kept.age(operation.size, owner)
+        if answer:
+            operation.size += answer
+            kept.drop(-answer)
         if shown is not None:
             shown.unpin()
 
-    def _remove(self, operation: Operation) -> None:
-        self.kept.drop(operation.size)
-        if operation.shown is not None:
-            operation.shown.let_go()
+    def _remove(self, operation: Operation) -> tuple[str, str] | tuple[()]:
+        """Drop an operation that has ended; return its Idempotency-Key and digest, if it has them."""
+        shown = operation.shown
+        if operation.keep_us is None:
+            self.kept.drop(operation.size)
+        else:
+            self.kept.pin(-operation.size, operation.owner)
+            if shown is not None:
+                shown.unpin()
+        if shown is not None:
+            shown.let_go()
         del self.by_id[operation.id]
-        idem = self.idem_of.pop(operation.id, None)
-        if idem is not None:
+        idem = self.idem_of.pop(operation.id, ())
+        if idem:
             del self.by_idem[operation.owner, idem[0]]
+        return idem

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
+from msgspec import Raw
+
 from purgatory_async import Purgatory
 from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems, SetQueue, WantItem
 from purgatory_async.durable.fold.items import DEAD, Hidden, Item, Queue
@@ -106,6 +108,26 @@ class Queues:
             found.append((number, not each.delay_us and given > 0))
             given -= not each.delay_us
         return found
+
+    def tell(self, queue: str, item: Raw, owner: str | None, nth: int = 0) -> None:
+        """Put an item that tells what happened in this step, whatever the limits. O(log items of the queue).
+
+        Args:
+            queue: The queue's name.
+            item: The item.
+            owner: Whose it is.
+            nth: Its place in the step, behind the items that an entry puts; 0 in the step of another entry.
+        """
+        shared = self._shared
+        now_us, position = shared.clock.now_us, shared.position
+        shared.totals.items += 1
+        number = f"{position}.{nth}" if nth else position
+        self._keep(queue, Item(now_us, position, nth, number, now_us, 0, item, owner))
+
+    def has_room(self, name: str, item: Raw) -> bool:
+        """Whether a queue may have one more item, by its own limits. O(1)."""
+        queue = self.by_name.get(name) or Queue(name)
+        return queue.fits(1, len(item) + PIECE_BYTES, self._shared.limits)
 
     def knows(self, lease_id: str) -> bool:
         """Whether a taker or a lease has this id, or had it lately. O(1)."""

@@ -5,12 +5,13 @@ Ids of signals are their positions. A signal's text is in the file once, however
 
 from typing import Final
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from purgatory_async.durable.documents import Attached, SignalView, State, WireNeed
-from purgatory_async.durable.fold.entries import Duration, Limit, OptionalDuration, Text
+from purgatory_async.durable.documents import Ask, Attached, SignalView, State, WireNeed
+from purgatory_async.durable.fold.entries import Duration, Instant, Limit, OptionalDuration, Text
 from purgatory_async.durable.fold.needs import Progress
-from purgatory_async.durable.fold.results import Put, PutSome, Signalled
+from purgatory_async.durable.fold.promises import Ending
+from purgatory_async.durable.fold.replays import Replayed
 from purgatory_async.durable.fold.shared import Limits, Totals
 
 _LEASE: Final = {"lease_us": "lease"}
@@ -58,7 +59,11 @@ class KeyLine(Line, tag="key", frozen=True):
 
 
 class OperationLine(Line, tag="operation", frozen=True):
-    """An operation: first those that have ended, in the order of their ends, then the pending ones by position."""
+    """An operation: first those that have ended, in the order in which they go, then the pending ones by position.
+
+    ``deadline_us`` is the present deadline of one that was rescheduled, None for none; ``moved`` is when. The others
+    are as in its submission.
+    """
 
     position: int
     id: str
@@ -75,6 +80,15 @@ class OperationLine(Line, tag="operation", frozen=True):
     ended_us: int = 0
     result: Attached = UNSET
     owner: str | None = None
+    until_us: Instant | UnsetType = UNSET
+    keep_us: OptionalDuration = UNSET
+    ask: Ask | UnsetType = UNSET
+    announce: Text = UNSET
+    deliver: Text = UNSET
+    gap: bool = False
+    deadline_us: Instant | UnsetType | None = UNSET
+    moved: int = 0
+    ending: Ending | None = None
 
 
 class ForgottenLine(Line, tag="forgotten", frozen=True):
@@ -85,12 +99,22 @@ class ForgottenLine(Line, tag="forgotten", frozen=True):
     owner: str | None = None
 
 
+class GoneLine(Line, tag="gone", frozen=True):
+    """The id of a forgotten operation that was kept for a time of its own, in the order in which they go."""
+
+    id: str
+    until_us: int
+    owner: str | None = None
+    idem: Text = UNSET
+    digest: str = ""
+
+
 class ReplayLine(Line, tag="replay", frozen=True):
     """The answer of an Idempotency-Key, the oldest first."""
 
     idem: str
     digest: str
-    answer: Signalled | Put | PutSome
+    answer: Replayed
     at_us: int
     owner: str | None = None
 
@@ -202,6 +226,7 @@ AnyLine = (
     | KeyLine
     | OperationLine
     | ForgottenLine
+    | GoneLine
     | ReplayLine
     | QueueLine
     | ItemLine

@@ -1,16 +1,24 @@
-"""The answers to signals and items with an Idempotency-Key, for the retention time."""
+"""The answers to changes with an Idempotency-Key, for the retention time; a submission is in its operation."""
 
 from typing import Final
 
 from msgspec import Struct
 
-from purgatory_async.durable.fold.entries import PutItem, PutItems, SignalKey, SignalKeys
+from purgatory_async.durable.fold.entries import (
+    AnyAnswer,
+    PutItem,
+    PutItems,
+    RescheduleOperation,
+    SignalKey,
+    SignalKeys,
+)
 from purgatory_async.durable.fold.kept_bytes import text_bytes
 from purgatory_async.durable.fold.remembered import Remembered
-from purgatory_async.durable.fold.results import Put, PutSome, Signalled
+from purgatory_async.durable.fold.results import Answered, Put, PutSome, Rescheduled, Signalled
 from purgatory_async.durable.fold.shared import Shared
 
-Repeatable = SignalKey | SignalKeys | PutItem | PutItems
+Repeatable = SignalKey | SignalKeys | PutItem | PutItems | AnyAnswer | RescheduleOperation
+Replayed = Signalled | Put | PutSome | Answered | Rescheduled
 _ITEM_BYTES: Final = 24
 """What an item's number in an answer counts, and whether it was delivered."""
 
@@ -19,7 +27,7 @@ class Replay(Struct):
     """An answer, and the digest of its request."""
 
     digest: str
-    answer: Signalled | Put | PutSome
+    answer: Replayed
 
 
 class Replays(Remembered[tuple[str | None, str], Replay]):
@@ -28,7 +36,7 @@ class Replays(Remembered[tuple[str | None, str], Replay]):
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared, _text)
 
-    def keep(self, entry: Repeatable, answer: Signalled | Put | PutSome) -> None:
+    def keep(self, entry: Repeatable, answer: Replayed) -> None:
         """Keep the answer to an entry, if it has a key. O(1)."""
         if isinstance(entry.idem, str):
             self.add((entry.owner, entry.idem), self._shared.clock.now_us, Replay(entry.digest, answer))

@@ -38,6 +38,7 @@ from purgatory_async.durable.fold.fold import (
     LevelError,
 )
 from purgatory_async.durable.fold.items import Hidden, Item
+from purgatory_async.durable.fold.kept_answers import Gone
 from purgatory_async.durable.fold.kept_bytes import size_of_signal
 from purgatory_async.durable.fold.leases import Lease, Taker
 from purgatory_async.durable.fold.operations import Operation
@@ -172,6 +173,7 @@ class _Lines:
             lines.KeyLine: self._key,
             lines.OperationLine: self._operation,
             lines.ForgottenLine: self._forgotten,
+            lines.GoneLine: self._gone,
             lines.ReplayLine: self._replay,
             lines.QueueLine: self._queue,
             lines.ItemLine: self._item,
@@ -226,21 +228,39 @@ class _Lines:
             idem=line.idem,
             digest=line.digest,
             owner=line.owner,
+            until_us=line.until_us,
+            gap=line.gap,
+            keep_us=line.keep_us,
+            ask=line.ask,
+            announce=line.announce,
+            deliver=line.deliver,
         )
-        timeout = None
-        if line.timeout_us is not None and line.state == "pending":
-            timeout = shared.seconds_until(line.submitted_us + line.timeout_us)
-        operation = Operation(operations, order, line.position, line.submitted_us, timeout)
+        operation = Operation(operations, order, line.position, line.submitted_us, None)
+        pending = line.state == "pending"
+        if line.moved:
+            operation.promised().moved = line.moved
+            operation.deadline_us = None if isinstance(line.deadline_us, UnsetType) else line.deadline_us
+            if pending:  # its deadline is scheduled in the order of the deadlines
+                self._others.append((line.moved, _OPERATION, operations.restart, operation))
+        elif pending and operation.deadline_us is not None:
+            operation.timeout = shared.seconds_until(operation.deadline_us)
         operations.add(operation, line.idem, line.digest)
         operation.recall([self._signals[index] for index in line.signals], line.progress)
-        if line.state == "pending":
+        if pending:
             self._pending.append(operation)
         else:
-            operation.end_as(line.state, line.ended_us, detached(line.result))
+            ending = line.ending
+            if ending is not None:
+                ending = msgspec.structs.replace(ending, error=detached(ending.error))
+            operation.end_as(line.state, line.ended_us, detached(line.result), ending)
             operations.keep(operation)
 
     def _forgotten(self, line: lines.ForgottenLine) -> None:
         self.fold.operations.forgotten.add(line.id, line.at_us, line.owner)
+
+    def _gone(self, line: lines.GoneLine) -> None:
+        gone = Gone(line.owner, line.idem, line.digest)
+        self.fold.operations.answers.remember(line.id, line.until_us, gone)
 
     def _replay(self, line: lines.ReplayLine) -> None:
         self.fold.replays.add((line.owner, line.idem), line.at_us, Replay(line.digest, line.answer))

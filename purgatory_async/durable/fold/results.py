@@ -18,6 +18,8 @@ Refusal = Literal[
     "no-room",
     "over-budget",
     "overloaded",
+    "pending",
+    "queue-full",
     "unknown-lease",
     "unknown-operation",
 ]
@@ -59,6 +61,43 @@ class Ended(Result, frozen=True, array_like=True, tag=True):
     """The operation has ended by this entry."""
 
     state: State
+
+
+class Answered(Result, frozen=True, array_like=True, tag=True):
+    """The operation has ended by this entry, or by an equal one before.
+
+    Attributes:
+        state: How it ended.
+        replayed: By an earlier entry: with the same Idempotency-Key, or the same answer.
+    """
+
+    state: State
+    replayed: bool = False
+
+
+class Attached(Result, frozen=True, array_like=True, tag=True):
+    """An equal operation has the id; its present state."""
+
+    id: str
+    state: State
+
+
+class Different(Result, frozen=True, array_like=True, tag=True):
+    """Another operation of the same owner has the id; the names of the terms that differ."""
+
+    differs: tuple[str, ...]
+
+
+class Rescheduled(Result, frozen=True, array_like=True, tag=True):
+    """The operation expires at another time.
+
+    Attributes:
+        deadline_us: The log time; None for never.
+        replayed: By an earlier entry with the same Idempotency-Key.
+    """
+
+    deadline_us: int | None
+    replayed: bool = False
 
 
 class Put(Result, frozen=True, array_like=True, tag=True):

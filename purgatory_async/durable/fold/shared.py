@@ -102,17 +102,23 @@ class Totals(Struct):
 class Shared:
     """The state that all parts use, and the step's position and effects.
 
-    ``before_us`` is log time before the pass: what new limits make due in the past happens then.
+    ``before_us`` is log time before the pass: what new limits make due in the past happens then. Before
+    ``forget_from_us``, in whole milliseconds, nothing can be forgotten; it is 0 if the limits changed.
     """
 
     clock: LogClock
     timer: Timer
     position: int = 0
     before_us: int = 0
+    forget_from_us: int = 0
     limits: Limits = field(default_factory=Limits)
     totals: Totals = field(default_factory=Totals)
     kept: KeptBytes = field(default_factory=KeptBytes)
     effects: list[Effect] = field(default_factory=list[Effect])
+
+    def forget_by(self, until_us: int) -> None:
+        """Note that something is kept until a log time. O(1)."""
+        self.forget_from_us = min(self.forget_from_us, whole_ms(until_us))
 
     @property
     def bytes_left(self) -> int:

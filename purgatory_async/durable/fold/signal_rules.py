@@ -100,6 +100,8 @@ class SignalRules:
         ):
             return self._check_many(entry, signal)
         completed = purgatory.check_and_complete(entry.key)
+        if self._operations.telling.untold:
+            self._operations.telling.ends()
         shared.effects.append(KeySignalled(signal, completed))
         answer = Signalled(shared.position, completed)
         if entry.idem is not UNSET:
@@ -148,6 +150,7 @@ class SignalRules:
             if nth % AT_ONCE == 0:
                 yield
         yield from self._counting.take(Batch([signal]))
+        yield from self._operations.telling.each_end()
         self._tell(signal, completed)
         return self._answered(entry, completed)
 
@@ -178,6 +181,7 @@ class SignalRules:
             for operation in ending:
                 operation.force_complete(UNSET)
                 yield
+            yield from self._operations.telling.each_end()
             self._tell(signal, len(ending))
             completed += len(ending)
             yield

@@ -66,7 +66,7 @@ class BudgetModel:
 
     def used(self, *, pinned=False):
         """The bytes of all that is kept; with ``pinned`` of what cannot make room."""
-        operations = [one for one in self.operations if one.state == "pending" or not pinned]
+        operations = [one for one in self.operations if self.is_pinned(one) or not pinned]
         held = {signal.index: signal for one in operations for signal in self.shown(one)}
         for signals in self.by_key.values():
             held |= {signal.index: signal for signal in (signals[-1:] if pinned else signals)}
@@ -76,6 +76,7 @@ class BudgetModel:
             + sum(map(len, self.by_key))
             + self.queue_bytes()
             + (0 if pinned else sum(map(sum, self.names_sizes())))
+            + sum(size_of(name, *self.idem_of(one)) for name, one in self.gone.items())
             + sum(map(size_of, itertools.chain(*map(self.voters, operations))))
         )
 
@@ -84,9 +85,30 @@ class BudgetModel:
         counted = one.state == "pending" and getattr(one.need, "voters", UNSET) is not UNSET
         return {signal.voter for signal in one.heard} - {UNSET} if counted else set()
 
+    def is_pinned(self, one):
+        """Whether an operation makes no room: it is pending, or kept for a time of its own."""
+        return one.state == "pending" or one.keep is not UNSET
+
+    def idem_of(self, one):
+        return () if one.idem is UNSET else (one.idem, one.digest)
+
     def operation_size(self, one, *more):
-        idem = () if one.idem is UNSET else (one.idem, one.digest)
-        return size_of(*one.keys, one.data, *idem, *more)
+        reserved = one.reserved if one.state == "pending" else 0
+        return size_of(*one.keys, one.data, *self.idem_of(one), *more, *one.more) + one.terms + reserved
+
+    def growth_by_earlier(self, entry, earlier):
+        """What signals and voters would add that count at once, as if all of them did."""
+        held = self.held_signals()
+        latest = {(signal.key, signal.voter): signal for signal in earlier}.values()
+        size = sum(size_of(each.value, each.voter) for each in latest if each.index not in held)
+        if getattr(entry.need, "voters", UNSET) is not UNSET:
+            size += sum(map(size_of, {signal.voter for signal in earlier} - {UNSET}))
+        return size
+
+    def held_signals(self):
+        """The indexes of the signals that make no room."""
+        held = {signal.index for one in self.operations if self.is_pinned(one) for signal in self.shown(one)}
+        return held | {signals[-1].index for signals in self.by_key.values()}
 
     def names_sizes(self):
         """The bytes of each forgotten id, ended lease and kept answer, the oldest of each first."""
@@ -101,9 +123,7 @@ class BudgetModel:
 
     def room_for_signals(self, signals):
         growth = sum(size_of(signal.value, signal.voter) for signal in signals)
-        shown = [
-            signal.index for one in self.operations if one.state == "pending" for signal in self.shown(one)
-        ]
+        shown = [signal.index for one in self.operations if self.is_pinned(one) for signal in self.shown(one)]
         for key in {signal.key for signal in signals}:
             if key not in self.by_key:
                 growth += len(key)

@@ -11,7 +11,8 @@ from msgspec import UNSET
 from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold import results
 from purgatory_async.durable.fold.shared import Limits
-from tests.durable.fold.budget_model import BudgetModel
+from tests.durable.fold.budget_model import BudgetModel, size_of
+from tests.durable.fold.promise_model import PromiseModel
 from tests.durable.fold.queue_model import MEMORY, OPERATION, WRITER, QueueModel, up
 
 SILENT, FORGOTTEN = 6_000_000, 600_000_000
@@ -22,7 +23,7 @@ def rule_of(entry):
     return re.sub("(?<!^)(?=[A-Z])", "_", type(entry).__name__).lower()
 
 
-class Model(BudgetModel, QueueModel):
+class Model(BudgetModel, PromiseModel, QueueModel):
     """The state after the entries applied so far; `apply` returns the result and the facts of the effects."""
 
     def __init__(self):
@@ -58,11 +59,11 @@ class Model(BudgetModel, QueueModel):
     def everything_due(self):
         keep = self.limits.retention_us
         for one in self.operations:
-            if one.state == "pending" and one.timeout is not None:
-                due = one.at + one.timeout
-                yield (up(due) if one.timeout else due), one.position, OPERATION, 0, self.expire, one
-            elif one.state != "pending":
-                yield up(one.ended + keep), one.position, MEMORY, 0, self.forget, one
+            if one.state == "pending" and one.deadline is not None:
+                yield self.due_of(one), one.moved, OPERATION, 0, self.expire, one
+            elif one.state != "pending" and one.keep is UNSET:
+                yield up(one.ended + keep), 0, MEMORY, self.ends.index(one), self.forget, one
+        yield from self.due_of_promises()
         yield from self.due_of_queues()
         yield from self.due_of_keys()
         yield from self.due_of_writers()
@@ -80,6 +81,7 @@ class Model(BudgetModel, QueueModel):
 
     def expire(self, operation):
         self.end(operation, "expired", UNSET)
+        self.tell_ends(operation)
 
     def forget(self, operation):
         self.operations.remove(operation)
@@ -110,7 +112,8 @@ class Model(BudgetModel, QueueModel):
     def end(self, operation, state, result):
         operation.state, operation.ended, operation.result = state, self.now, result
         self.facts.append(("OperationEnded", operation.id, state, self.now))
-        self.ends.append(operation)
+        if operation.keep is UNSET:
+            self.ends.append(operation)
 
     def known_answer(self, entry):
         """The answer of an earlier entry with the same Idempotency-Key, or None."""
@@ -118,10 +121,16 @@ class Model(BudgetModel, QueueModel):
             return None
         operation = next((one for one in self.operations if one.idem == entry.idem), None)
         answer = self.answers.get(entry.idem)
-        if isinstance(entry, kinds.SubmitOperation):
-            if operation is not None and operation.digest == entry.digest:
+        if isinstance(entry, kinds.SubmitOperation) and operation is not None:
+            if operation.digest == entry.digest:
                 return results.Submitted(operation.id, operation.state, True)
-        elif answer is not None and answer.digest == entry.digest:
+        elif (forgotten := self.forgotten_answer(entry)) is not None:
+            return forgotten
+        elif (
+            not isinstance(entry, kinds.SubmitOperation)
+            and answer is not None
+            and answer.digest == entry.digest
+        ):
             return answer.result
         taken = operation is not None or answer is not None
         return results.Refused("idempotency-mismatch") if taken else None
@@ -134,34 +143,75 @@ class Model(BudgetModel, QueueModel):
     # The rules, by the names of the entries.
 
     def submit_operation(self, entry):
-        answer = self.known_answer(entry)
+        answer = (self.attached(entry) if entry.attach else None) or self.known_answer(entry)
         if answer is not None:
             return answer
+        earlier, gap = self.earlier(entry)
+        refused = self.refused_submission(entry, earlier)
+        if refused is not None:
+            return results.Refused(refused)
+        operation = self.new_operation(entry)
+        self.forgotten.pop(entry.id, None)
+        self.gone.pop(entry.id, None)
+        self.operations.append(operation)
+        self.facts.append(("OperationSubmitted", entry.id))
+        if entry.announce is not UNSET:
+            self.tell(entry.announce, self.submit_item(entry.id))
+        operation.gap = gap
+        for signal in earlier:
+            if operation.state == "pending":
+                operation.heard.append(signal)
+                if self.fulfilled(operation):
+                    self.end(operation, "completed", UNSET)
+                    self.tell_ends(operation)
+        deadline = operation.deadline
+        if deadline is not None and deadline <= self.now and operation.state == "pending":
+            self.expire(operation)
+        return results.Submitted(entry.id, operation.state)
+
+    def refused_submission(self, entry, earlier):
+        """Why an operation cannot be added, or None."""
         if any(one.id == entry.id for one in self.operations):
-            return results.Refused("duplicate-id")
+            return "duplicate-id"
         if sum(one.state == "pending" for one in self.operations) >= self.limits.max_pending:
-            return results.Refused("overloaded")
-        if not self.fits(self.operation_size(entry)):
-            return results.Refused("over-budget")
-        operation = SimpleNamespace(
+            return "overloaded"
+        if self.full_queue(entry):
+            return "queue-full"
+        size = self.operation_size(self.new_operation(entry)) + self.growth_by_earlier(entry, earlier)
+        if entry.announce is not UNSET:
+            size += size_of(self.submit_item(entry.id), entry.announce)
+        return None if self.fits(size) else "over-budget"
+
+    def new_operation(self, entry):
+        return SimpleNamespace(
             id=entry.id,
             keys=entry.keys,
             need=entry.need,
-            timeout=entry.timeout_us,
-            at=self.now,
+            deadline=self.deadline_of(entry),
+            scheduled=self.now,
             position=self.position,
+            moved=self.position,
             state="pending",
             heard=[],
             data=entry.data,
             idem=entry.idem,
             digest=entry.digest,
+            keep=entry.keep_us,
+            terms=self.terms_size(entry),
+            reserved=self.reserved(entry),
+            the_end=None,
+            more=[],
+            asked={
+                "keys": entry.keys,
+                "need": entry.need,
+                "timeout": entry.timeout_us,
+                "deadline": entry.until_us,
+                "keep": entry.keep_us,
+                "ask": entry.ask,
+                "announce": entry.announce,
+                "deliver": entry.deliver,
+            },
         )
-        self.forgotten.pop(entry.id, None)
-        self.operations.append(operation)
-        self.facts.append(("OperationSubmitted", entry.id))
-        if entry.timeout_us == 0:
-            self.expire(operation)
-        return results.Submitted(entry.id, operation.state)
 
     def fulfilled(self, operation):
         if operation.need == "any":
@@ -206,23 +256,25 @@ class Model(BudgetModel, QueueModel):
         )
         self.signals.append(entry)
         self.keep_signal(entry)
-        completed = 0
+        ended = []
         for operation in [*self.operations]:  # in the order of submission
             if operation.state == "pending" and entry.key in operation.keys:
                 operation.heard.append(entry)
                 if self.fulfilled(operation):
                     self.end(operation, "completed", UNSET)
-                    completed += 1
-        self.facts.append(("KeySignalled", index, completed))
-        return completed
+                    ended.append(operation)
+        self.tell_ends(*ended)
+        self.facts.append(("KeySignalled", index, len(ended)))
+        return len(ended)
 
     def end_operation(self, entry):
-        operation = next((one for one in self.operations if one.id == entry.id), None)
+        operation = self.known(entry.id)
         if operation is None:
-            return results.Refused("forgotten" if entry.id in self.forgotten else "unknown-operation")
+            return self.unknown(entry.id)
         if operation.state != "pending":
             return results.Refused("already-ended")
         self.end(operation, entry.how, entry.result if entry.how == "completed" else UNSET)
+        self.tell_ends(operation)
         return results.Ended(entry.how)
 
     def tick(self, entry):

@@ -25,20 +25,20 @@ def test_a_log_begins_at_level_1_whatever_the_program_knows(monkeypatch):
 
 def test_a_level_that_is_not_known_is_told_from_damage():
     with closing(Fold()) as fold:
-        with pytest.raises(LevelError, match="level must be at most 1 at position 1, got 2"):
-            fold.apply(1, 1, SetLevel(level=2))
-        fold.level = 2
-        with pytest.raises(LevelError, match="a checkpoint's level must be at most 1, got 2"):
+        with pytest.raises(LevelError, match="level must be at most 2 at position 1, got 3"):
+            fold.apply(1, 1, SetLevel(level=3))
+        fold.level = 3
+        with pytest.raises(LevelError, match="a checkpoint's level must be at most 2, got 3"):
             Restoring().add(next(parts(fold)))
 
 
 def test_a_checkpoint_of_a_higher_level_may_have_other_lines():
     with closing(Fold()) as fold:
-        fold.level = 2
+        fold.level = 3
         head = next(parts(fold)).partition(b"\n")[0]
     content = head + b'\n{"k":"later"}\n'
     foot = msgspec.json.encode(Foot(blake2b(content, digest_size=DIGEST_BYTES).hexdigest()))
-    with pytest.raises(LevelError, match="got 2; upgrade"):
+    with pytest.raises(LevelError, match="got 3; upgrade"):
         Restoring().add(content + foot + b"\n")
 
 

@@ -41,7 +41,8 @@ LAYERS = {
     "service held": ("service.held", "service.held.*"),
     "service stats": ("service.stats", "service.stats.*"),
     "service whole": (
-        *("service.backing", "service.channel", "service.gauges"),
+        *("service.answers", "service.backing", "service.channel", "service.gauges"),
+        "service.levels",
         *("service.http_service", "service.peers", "service.records", "service.refusals"),
         "service.service",
     ),

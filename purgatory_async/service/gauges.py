@@ -31,6 +31,12 @@ def show_gauges(metrics: Metrics, state: State, held: Held) -> None:
     for name, documentation, read in (
         ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: held.requests.count),
         ("streams", "Readers of the events.", lambda: len(held.streams.running)),
+        ("asks_pending", "Operations with a question that wait.", lambda: state.fold.operations.asking),
+        (
+            "answers_kept",
+            "Ended operations that are kept for a time of their own.",
+            lambda: len(state.fold.operations.answers.ended),
+        ),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
     ProcessCollector(registry=metrics.registry)

@@ -3,6 +3,8 @@
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.items import Queue
+from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES
+from purgatory_async.durable.fold.promises import end_item
 from purgatory_async.durable.fold.results import Refused
 from purgatory_async.service.contract import problems
 
@@ -13,6 +15,8 @@ Proposal = (
     | entries.PutItem
     | entries.PutItems
     | entries.SetQueue
+    | entries.AnyAnswer
+    | entries.RescheduleOperation
 )
 """Entries that the state may refuse beyond a limit, or because of an Idempotency-Key."""
 
@@ -24,6 +28,8 @@ def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Proble
         return problems.over_budget("max_bytes", fold.shared.kept.used, limits.max_kept)
     if refused.why == "idempotency-mismatch":
         return problems.idempotency_mismatch(str(entry.idem))
+    if isinstance(entry, entries.AnyAnswer | entries.RescheduleOperation):
+        return (forgotten if refused.why == "forgotten" else _unknown)(entry.id, fold)
     if refused.why == "limited-bytes" and isinstance(entry.quota, int):
         used = fold.shared.kept.pinned_of.get(entry.owner or "", 0)
         return problems.limited("max-bytes", entry.quota, used, rule=f"max-bytes={entry.quota}")
@@ -31,9 +37,38 @@ def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Proble
         count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
         queue = fold.queues.by_name.get(entry.queue) or Queue(entry.queue)
         return problems.queue_full(queue.name, *queue.limit_for(count, limits))
-    if isinstance(entry, entries.SubmitOperation) and refused.why == "duplicate-id":
-        return problems.duplicate_id(entry.id)
-    return problems.overloaded("operations", limits.max_pending)
+    return _of_submission(refused, entry, fold)
+
+
+def _of_submission(refused: Refused, entry: Proposal, fold: Fold) -> problems.Problem:
+    if isinstance(entry, entries.SubmitOperation):
+        match refused.why:
+            case "duplicate-id":
+                return problems.duplicate_id(entry.id)
+            case "forgotten":
+                return forgotten(entry.id, fold)
+            case "queue-full":
+                return _full(entry, fold)
+    return problems.overloaded("operations", fold.shared.limits.max_pending)
+
+
+def _full(entry: entries.SubmitOperation, fold: Fold) -> problems.Problem:
+    """Return the problem of a submission that a full queue refuses."""
+    names = [name for name in (entry.announce, entry.deliver) if isinstance(name, str)]
+    queues = [fold.queues.by_name.get(name) or Queue(name) for name in names]
+    limits, size = fold.shared.limits, len(end_item(entry.id, "completed")) + PIECE_BYTES
+    queue = next((each for each in queues if not each.fits(1, size, limits)), queues[0])
+    return problems.queue_full(queue.name, *queue.limit_for(1, limits))
+
+
+def forgotten(operation_id: str, fold: Fold) -> problems.Problem:
+    """Return the problem of an operation that is forgotten."""
+    limits = fold.shared.limits
+    return problems.forgotten(operation_id, limits.retention_us / 1e6, limits.max_kept)
+
+
+def _unknown(operation_id: str, _: Fold) -> problems.Problem:
+    return problems.unknown_operation(operation_id)
 
 
 def over_pending(most: int, pending: int) -> problems.Problem:

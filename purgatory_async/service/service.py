@@ -19,7 +19,16 @@ from purgatory_async.durable.documents import WireNeed
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.operations import Operation, OperationSubmitted
-from purgatory_async.durable.fold.results import Put, PutSome, Refused, Result, Signalled, Submitted
+from purgatory_async.durable.fold.results import (
+    Attached,
+    Different,
+    Put,
+    PutSome,
+    Refused,
+    Result,
+    Signalled,
+    Submitted,
+)
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.later import Later, after
 from purgatory_async.durable.listing import Listing
@@ -31,16 +40,18 @@ from purgatory_async.service.backing import state_for
 from purgatory_async.service.contract import problems
 from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.held.waits import Wait, Waits
+from purgatory_async.service.levels import propose
 from purgatory_async.service.records import Records
-from purgatory_async.service.refusals import over_pending, problem_of
+from purgatory_async.service.refusals import Proposal, forgotten, over_pending, problem_of
 from purgatory_async.service.settings.settings import Settings
 
 
 class Submission(NamedTuple):
-    """An operation, and whether an earlier request submitted it."""
+    """An operation; whether an earlier request submitted it, and whether that was an equal one with its id."""
 
     operation: Operation
-    replayed: bool
+    replayed: bool = False
+    attached: bool = False
 
 
 def utc_now() -> dt.datetime:
@@ -120,20 +131,24 @@ class Service:
             entry.most = max(most - self.waits.pending_of(entry.owner), 0)
         if isinstance(entry.idem, UnsetType):
             return self._submit(entry, by, most, known=False)
-        return after(self._knows(entry), lambda known: self._submit(entry, by, most, known=known))
+        return after(_knows(self.state, entry), lambda known: self._submit(entry, by, most, known=known))
 
     def _submit(
         self, entry: entries.SubmitOperation, by: Guard, most: int | None, *, known: bool
     ) -> Later[Submission]:
         if not known:
             self.records.check_trouble()
-            self._check_accepting()
-        return after(self.state.propose(entry, by), partial(self._submitted, entry, most))
+            self.check_accepting()
+        return after(propose(self.state, entry, by), partial(self._submitted, entry, most))
 
     def _submitted(self, entry: entries.SubmitOperation, most: int | None, answer: Answer) -> Submission:
         if answer.result == LIMITED and most is not None:
             raise over_pending(most, self._pending_of(entry.owner))
-        result = _accepted(self.fold, entry, answer)
+        result = accepted(self.fold, entry, answer)
+        if isinstance(result, Attached):
+            return Submission(self.find(result.id), attached=True)
+        if isinstance(result, Different):
+            raise problems.duplicate_id(entry.id)
         assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
         if result.replayed:
             return Submission(self.find(result.id), replayed=True)
@@ -149,12 +164,13 @@ class Service:
         """
         operations = self.fold.operations
         operation = operations.by_id.get(operation_id)
-        if operation is not None and grant.sees(operation.owner, *operation.watch_keys):
-            return operation
-        owner = operations.forgotten.get(operation_id)  # its keys are not known any more
-        if operation_id in operations.forgotten and grant.sees_forgotten(owner):
-            limits = self.fold.shared.limits
-            raise problems.forgotten(operation_id, limits.retention_us / 1e6, limits.max_kept)
+        if operation is not None:
+            keys = operation.watch_keys
+            if grant.sees(operation.owner, *keys) or grant.answers(*keys):
+                return operation
+        gone = operations.remembered(operation_id)  # its keys are not known any more
+        if gone is not None and grant.sees_forgotten(gone.owner):
+            raise forgotten(operation_id, self.fold)
         raise problems.unknown_operation(operation_id)
 
     def end(self, entry: entries.EndOperation, by: Guard) -> Later[bool]:
@@ -185,7 +201,7 @@ class Service:
         Raises:
             Problem: ``overloaded``, ``limited`` or ``draining``.
         """
-        self._check_accepting()
+        self.check_accepting()
         owner, most = grant.owner, grant.limits.max_pending
         if most is not None and (pending := self._pending_of(owner)) >= most:
             raise over_pending(most, pending)
@@ -209,7 +225,7 @@ class Service:
         Raises:
             Problem: ``overloaded``, ``draining`` or ``idempotency-mismatch``.
         """
-        known = self._knows(entry) if self.draining else True
+        known = _knows(self.state, entry) if self.draining else True
         return after(known, partial(self._put, entry, by))
 
     def _put(self, entry: entries.PutItem | entries.PutItems, by: Guard, known: bool) -> Later[Put | PutSome]:
@@ -281,20 +297,12 @@ class Service:
         completed, self.waits.completed = self.waits.completed, 0
         return Answer(result, effects, completed)
 
-    def _knows(self, entry: entries.SubmitOperation | entries.PutItem | entries.PutItems) -> Later[bool]:
-        """Whether a request is repeated, so that it changes nothing."""
-        if isinstance(entry.idem, UnsetType):
-            return False
-        key = (entry.owner, entry.idem)
-        return after(
-            caught_up(self.state), lambda _: key in self.fold.operations.by_idem or key in self.fold.replays
-        )
-
     def _pending_of(self, owner: str | None) -> int:
         """How many operations and one-shot waits of an owner are pending. O(1)."""
         return self.fold.operations.pending_of.get(owner or "", 0) + self.waits.pending_of(owner)
 
-    def _check_accepting(self) -> None:
+    def check_accepting(self) -> None:
+        """Check that a new wait may begin; raises a `Problem`."""
         if self.draining:
             raise problems.draining()
         self.records.check_accepting()
@@ -307,11 +315,20 @@ def _pass(_: Sequence[Effect]) -> None:
     """Nothing waits."""
 
 
+def _knows(state: State, entry: entries.SubmitOperation | entries.PutItem | entries.PutItems) -> Later[bool]:
+    """Whether a request is repeated, so that it changes nothing."""
+    if isinstance(entry.idem, UnsetType):
+        return False
+    key = (entry.owner, entry.idem)
+    return after(
+        caught_up(state), lambda _: key in state.fold.operations.by_idem or key in state.fold.replays
+    )
+
+
 LIMITED: Final = Refused("limited")
-_Entry = entries.SubmitOperation | entries.SignalKey | entries.SignalKeys | entries.PutItem | entries.PutItems
 
 
-def _accepted(fold: Fold, entry: _Entry, answer: Answer) -> Result:
+def accepted(fold: Fold, entry: Proposal, answer: Answer) -> Result:
     """Return the result of an entry, or raise why it was refused."""
     if isinstance(answer.result, Refused):
         raise problem_of(answer.result, entry, fold)
@@ -326,14 +343,14 @@ def _new_in(effects: Sequence[Effect]) -> Operation:
     raise AssertionError(f"a submission must have its effect, got {effects!r}")
 
 
-def _signalled(fold: Fold, entry: _Entry, answer: Answer) -> tuple[Signalled, int]:
-    result = _accepted(fold, entry, answer)
+def _signalled(fold: Fold, entry: Proposal, answer: Answer) -> tuple[Signalled, int]:
+    result = accepted(fold, entry, answer)
     assert isinstance(result, Signalled), f"a signal cannot give {result!r}"
     return result, result.completed + answer.waits
 
 
-def _given(fold: Fold, entry: _Entry, answer: Answer) -> Put | PutSome:
-    result = _accepted(fold, entry, answer)
+def _given(fold: Fold, entry: Proposal, answer: Answer) -> Put | PutSome:
+    result = accepted(fold, entry, answer)
     assert isinstance(result, Put | PutSome), f"a put cannot give {result!r}"
     return result
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from purgatory_async.durable.fold.entries import PutItem, SignalKey, SubmitOperation, WantItem
+from purgatory_async.durable.documents import Ask
+from purgatory_async.durable.fold.entries import EndOperation, PutItem, SignalKey, SubmitOperation, WantItem
 from purgatory_async.service.api.page import MODULES
 from purgatory_async.service.api.routes import ROUTES
 
@@ -19,15 +20,17 @@ class Sample:
     Attributes:
         status: The status of its answer, if it may.
         query: With which it holds, or is narrowed to a name.
+        id: The operation in its path.
     """
 
     status: int
     body: Any = None
     query: str = ""
+    id: str = "{}op"
 
     def target(self, path, start):
         """The target for names that begin with some text, which needs no escapes."""
-        names = {"{id}": f"{start}lease" if "lease" in path else f"{start}op"}
+        names = {"{id}": f"{start}lease" if "lease" in path else self.id.replace("{}", start)}
         names |= {"{key}": f"{start}key", "{queue}": f"{start}queue"}
         for name, value in names.items():
             path = path.replace(name, value)
@@ -42,8 +45,13 @@ SAMPLES = {
     "GET /v1/operations": Sample(200, query="?key={}key"),
     "POST /v1/operations": Sample(202, {"keys": ["{}key"]}),
     "GET /v1/operations/{id}": Sample(200),
+    "PUT /v1/operations/{id}": Sample(202, {"keys": ["{}key"]}, id="{}new"),
     "DELETE /v1/operations/{id}": Sample(200),
     "POST /v1/operations/{id}/complete": Sample(200, {}),
+    "POST /v1/operations/{id}/fail": Sample(200, {"error": "no"}),
+    "POST /v1/operations/{id}/answer": Sample(200, {"choice": "ok"}),
+    "POST /v1/operations/{id}/reschedule": Sample(200, {"timeout": 9}),
+    "POST /v1/operations/{id}/forget": Sample(204, {}, id="{}ended"),
     "GET /v1/keys/{key}": Sample(200),
     "POST /v1/keys/{key}/signal": Sample(200, {}),
     "POST /v1/signals": Sample(200, {"signals": [{"key": "{}key"}, {"key": "{}other"}]}),
@@ -96,11 +104,13 @@ def filled(value, start):
 
 
 def furnish(client, start, owner=None):
-    """Make an operation, a signal, items, dead ones and a lease whose names begin with ``start``."""
+    """Make a question, an ended operation, a signal, items, dead ones and a lease, whose names begin with ``start``."""
     queue = f"{start}queue"
     for entry in (
         SignalKey(key=f"{start}key", owner=owner),
-        SubmitOperation(id=f"{start}op", keys=(f"{start}key",), owner=owner),
+        SubmitOperation(id=f"{start}op", keys=(f"{start}key",), owner=owner, ask=Ask("Go?")),
+        SubmitOperation(id=f"{start}ended", keys=(f"{start}key",), owner=owner),
+        EndOperation(id=f"{start}ended", how="cancelled"),
         *(PutItem(queue=queue, item=Raw(b"1"), delay_us=0, owner=owner) for _ in range(2)),
         PutItem(queue=f"{queue}.dead", item=Raw(b"2"), delay_us=0, owner=owner),
         WantItem(queue=queue, lease_id=f"{start}lease", max=1, owner=owner),

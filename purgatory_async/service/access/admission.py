@@ -25,22 +25,23 @@ class Admission:
 
     Attributes:
         grant: What its token may do now; the last that allowed the request, once its rights are lost.
+        rights: The scopes that it needs.
         names: The keys, prefixes and queues that it uses.
         held: What keeps the request waiting, to end it once the request may not go on.
         refusal: Why it may not go on; None while it may.
     """
 
-    __slots__ = ("grant", "held", "names", "refusal", "right")
+    __slots__ = ("grant", "held", "names", "refusal", "rights")
 
     def __init__(self, grant: Grant, right: Permission | None) -> None:
         self.grant = grant
-        self.right = right
+        self.rights = frozenset[Permission]() if right is None else frozenset({right})
         self.names: tuple[str, ...] = ()
         self.refusal: problems.Problem | None = None
         self.held: Final[list[Releasable]] = []
 
     def __repr__(self) -> str:
-        return f"<Admission owner={self.grant.owner} right={self.right} refused={self.refusal is not None}>"
+        return f"<Admission owner={self.grant.owner} rights={sorted(self.rights)} refused={self.refusal is not None}>"
 
     def use(self, *names: str) -> None:
         """Note names that the request uses.
@@ -52,6 +53,16 @@ class Admission:
             if not self.grant.covers(name):
                 raise problems.outside(name, self.grant.prefixes)
         self.names += names
+
+    def need(self, right: Permission) -> None:
+        """Note a further scope that the request needs.
+
+        Raises:
+            Problem: ``forbidden``: the token lacks it.
+        """
+        if right not in self.grant.scopes:
+            raise problems.forbidden(right)
+        self.rights |= {right}
 
     def look_again(self, grant: Grant | None) -> None:
         """Refuse the request if what its token may do now does not include it; ends what keeps it waiting. O(names).
@@ -69,8 +80,8 @@ class Admission:
     def _refusal_by(self, grant: Grant | None) -> problems.Problem | None:
         if grant is None:
             return problems.unauthorized("the token is gone")
-        if self.right is not None and self.right not in grant.scopes:
-            return problems.forbidden(self.right)
+        for right in sorted(self.rights - grant.scopes):
+            return problems.forbidden(right)
         if grant.owner != self.grant.owner:
             return problems.other_owner(self.grant.owner, grant.owner)
         for name in self.names:

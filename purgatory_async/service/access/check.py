@@ -118,12 +118,14 @@ class Access:
 
 def _right(grant: Grant, demand: Demand) -> Permission | None:
     """Return the scope that lets a request in."""
-    needed, own = demand.permission, demand.own
+    needed = demand.permission
     if needed is None or needed in grant.scopes:
         return needed
-    if own is not None and own in grant.scopes:
-        return own
-    raise problems.forbidden(needed, *(() if own is None else (own,)))
+    others = [scope for scope in (demand.own, demand.answering) if scope is not None]
+    for scope in others:
+        if scope in grant.scopes:
+            return scope
+    raise problems.forbidden(needed, *others)
 
 
 def _grant(tokens: Tokens, fields: Fields) -> Grant:

@@ -19,6 +19,7 @@ class Permission(StrEnum):
     READ = "read"
     WAIT = "wait"
     SIGNAL = "signal"
+    ANSWER = "answer"
     ADMIN = "admin"
 
 
@@ -33,6 +34,11 @@ class Demand(Protocol):
     @property
     def own(self) -> Permission | None:
         """A scope that is enough for what the token's owner made; None for none."""
+        ...
+
+    @property
+    def answering(self) -> Permission | None:
+        """A further scope that is enough; None for none."""
         ...
 
     @property
@@ -128,10 +134,14 @@ class Grant:
         own = self.owner is None or owner == self.owner
         return (own or Permission.READ in self.scopes) and self.covers_all(names)
 
+    def answers(self, *keys: str) -> bool:
+        """Whether it may answer an operation with these keys, and so see it."""
+        return Permission.ANSWER in self.scopes and self.covers_all(keys)
+
     def sees_forgotten(self, owner: str | None) -> bool:
         """Whether it may see that something of an owner existed whose keys are no longer known."""
         own = owner is not None and owner == self.owner
-        return own or (not self.prefixes and self.sees(owner))
+        return own or (not self.prefixes and (self.sees(owner) or self.answers()))
 
     def may_change(self, owner: str | None) -> bool:
         """Whether it may change what an owner made."""

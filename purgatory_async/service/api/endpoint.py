@@ -41,6 +41,7 @@ class Endpoint:
         needs_body: Whether the body is required.
         problems: Its own, besides the problems of every request of its kind.
         own: A scope that does in place of the other, for what the token's owner made.
+        answering: A scope that does in place of the other, for what a token may answer.
         adds_up: Whether a repeated request changes more, so that an Idempotency-Key is refused.
         probed: Whether HTTP/1.0 may ask for it without ``Host``.
     """
@@ -55,6 +56,7 @@ class Endpoint:
     needs_body: bool = False
     problems: tuple[Kind, ...] = ()
     own: Permission | None = None
+    answering: Permission | None = None
     adds_up: bool = False
     probed: bool = False
 

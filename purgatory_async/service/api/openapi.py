@@ -12,11 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from purgatory_async.durable.documents import CountNeed
+from purgatory_async.durable.history import SINCE_PATTERN
 from purgatory_async.durations import GRAMMAR
 from purgatory_async.service.api.dashboard import MAX_PAGE, PAGE
 from purgatory_async.service.api.endpoint import Answers, Endpoint
 from purgatory_async.service.api.paging import DEFAULT_LIMIT, MAX_LIMIT
-from purgatory_async.service.api.query_string import NEED_PATTERN, SINCE_PATTERN
+from purgatory_async.service.api.query_string import ENDS, NEED_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
 from purgatory_async.service.api.waits import MAX_SIGNALS
 from purgatory_async.service.contract.messages import ID_SCHEMA, KEY_SCHEMA, REFERENCE, ProblemDocument
@@ -46,6 +47,7 @@ _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "digest": _SWITCH,
     "first": {**_INDEX, "default": 0},
     "full": _SWITCH,
+    "id_prefix": {"type": "string", "pattern": "^[A-Za-z0-9._~-]{0,128}$"},
     "index": _INDEX,
     "key": _KEY,
     "limit": _limit(MAX_LIMIT, default=DEFAULT_LIMIT),
@@ -54,6 +56,7 @@ _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "queue": _KEY,
     "search": {"type": "string", "example": "orders/"},
     "since": {"type": "string", "pattern": SINCE_PATTERN, "example": "0"},
+    "state": {"type": "string", "enum": [*ENDS], "default": "pending"},
     "wait": _DURATION,
 }
 # Without a default, because it must be left out in one of two modes: generated clients send every default.

@@ -14,10 +14,13 @@ from purgatory_async.service.contract.percent import percent_decoded
 KNOWN_ONLY: Final = "a parameter of this path"
 NEED_GRAMMAR: Final = "any, all, amount:N with N from 1 to 2^53-1, or voters:N with N from 1 to 10000"
 
+ENDS: Final = ("pending", "ended", "all", "completed", "expired", "cancelled", "failed", "closed")
+"""Which operations a list has: by their state, all that have ended, or all."""
+ID_PREFIX: Final = "[A-Za-z0-9._~-]{0,128}"
+
 # Close to the grammar: no leading zeros, up to 10^15-1 and 9999.
 NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})$"
 SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
-SINCE_PATTERN: Final = f"^(now|({HISTORY}-)?[0-9]{{1,16}})$"
 _INTEGER: Final = re.compile(r"[0-9]{1,19}").fullmatch
 _SINCE: Final = re.compile(f"now|(?:(?P<history>{HISTORY})-)?(?P<index>[0-9]{{1,16}})")
 _USUAL: Final = re.compile(
@@ -92,6 +95,28 @@ class Query:
             raise problems.bad_parameter("need", value, NEED_GRAMMAR)
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
 
+    def ends(self) -> str:
+        """Return ``state``, which is one of `ENDS`; "pending" if it is absent.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        value = self.values.get("state", ["pending"])[0]
+        if value not in ENDS:
+            raise problems.bad_parameter("state", value, f"one of {', '.join(ENDS)}")
+        return value
+
+    def id_prefix(self) -> str:
+        """Return ``id_prefix``, empty if it is absent.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        value = self.values.get("id_prefix", [""])[0]
+        if re.fullmatch(ID_PREFIX, value) is None:
+            raise problems.bad_parameter("id_prefix", value, ID_PREFIX)
+        return value
+
     def text(self, name: str) -> str | None:
         """Return a parameter without a grammar, None if it is absent."""
         return self.values.get(name, [None])[0]
@@ -109,10 +134,10 @@ class Query:
         values = self.values.get("since")
         if values is None:
             return None
-        match = _SINCE.fullmatch(values[0])
-        if match is None:
+        since = parse_since(values[0])
+        if since is None:
             raise problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
-        return Since(match["history"], None if match["index"] is None else int(match["index"]))
+        return since
 
     def only_with(self, wanted: str, *names: str) -> None:
         """Check that some parameters are given only beside another one.
@@ -135,6 +160,14 @@ def usual_read(raw: bytes) -> tuple[int | None, float | None] | None:
         return None
     index, wait = match.groups()
     return None if index is None else int(index), None if wait is None else float(wait)
+
+
+def parse_since(text: str) -> Since | None:
+    """Return a place; None if the text does not follow its grammar."""
+    match = _SINCE.fullmatch(text)
+    if match is None:
+        return None
+    return Since(match["history"], None if match["index"] is None else int(match["index"]))
 
 
 def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] = frozenset()) -> Query:

@@ -1,8 +1,10 @@
 """What makes a change safe to repeat: its Idempotency-Key, and the digest of its request.
 
-Two requests are the same if they have one method, path, query and body: path and query decoded, the query's parameters
-in any order, the body as JSON is read. The order of members and white space do not count, escapes are what they stand
-for, and numbers are their values, so 1.0 is 1; an empty body is ``{}``, which it is taken for.
+Two requests are the same if they have one method, path and meaning: `asked_of` the entry that they make, in which
+defaults are filled in and durations are read; attachments as `same.canonical`. Where the wait of a request ends, and
+from which place on signals count, is of the moment, and does not count.
+
+In a store of level 1 they also have one query, and one body as JSON is read, as its older workers compare them.
 """
 
 import hashlib
@@ -11,8 +13,11 @@ from decimal import ROUND_UP, Context
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
+from purgatory_async.durable.fold.codec import encode
+from purgatory_async.durable.fold.entries import Entry
+from purgatory_async.durable.fold.same import canonical
 from purgatory_async.service.contract.percent import percent_decoded
 
 _WHOLE: Final = 2.0**63
@@ -32,24 +37,54 @@ ONCE: Final = Repeatable()
 """A change without an Idempotency-Key."""
 
 
-def digest_of(method: str, route: str, parameters: Mapping[str, bytes], query: bytes, body: bytes) -> str:
-    """Return the digest of a request. O(bytes, and the sorting of its members).
+_OF_THE_MOMENT: Final = frozenset(
+    {"w", "n", "idem", "digest", "owner", "maker", "most", "room", "since", "gap", "attach", "submitted"}
+)
+"""Members of entries that a repeated request may have otherwise."""
+
+
+class Meaning(NamedTuple):
+    """What a request asks for: an entry, and its members that do not count."""
+
+    entry: Entry
+    but: frozenset[str] = frozenset()
+
+
+def meaning_of(entry: Entry, level: int, *but: str) -> Meaning | None:
+    """Return what a repeated request is compared by at a level; None at the first. O(1)."""
+    return Meaning(entry, frozenset(but)) if level > 1 else None
+
+
+def asked_of(meaning: Meaning) -> bytes:
+    """Return the text that all entries of one meaning have. O(bytes, and the sorting of members)."""
+    members = msgspec.json.decode(encode(meaning.entry), type=dict[str, Raw])
+    left_out = _OF_THE_MOMENT | meaning.but
+    return canonical(Raw(encode({name: text for name, text in members.items() if name not in left_out})))
+
+
+def read_body(body: bytes) -> bytes:
+    """Return a body as level 1 compares it. O(bytes, and the sorting of its members)."""
+    return msgspec.json.encode(_VALUE.decode(body or b"{}"), order="deterministic")
+
+
+def digest_of(method: str, route: str, parameters: Mapping[str, bytes], query: bytes, asked: bytes) -> str:
+    """Return the digest of a request. O(bytes).
 
     Args:
         method: HTTP's.
         route: The template of its path.
         parameters: The path's, percent-encoded.
         query: As it was sent; it can be decoded.
-        body: Checked by `strict_json`, or empty.
+        asked: What it asks for.
     """
     request = (
         method,
         route,
         sorted((name, percent_decoded(value)) for name, value in parameters.items()),
         sorted(_decoded(query)),
-        _VALUE.decode(body or b"{}"),
+        Raw(asked),
     )
-    return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(request)).hexdigest()
 
 
 def _decoded(query: bytes) -> Sequence[tuple[str, str]]:

@@ -10,9 +10,10 @@ from msgspec import Raw
 
 from purgatory_async.durable.later import Later
 from purgatory_async.errors import Interruption
+from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query
-from purgatory_async.service.api.repeating import ONCE, Repeatable, digest_of
+from purgatory_async.service.api.repeating import ONCE, Meaning, Repeatable, asked_of, digest_of, read_body
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import Head
 from purgatory_async.service.contract.messages import Fault
@@ -162,20 +163,29 @@ class Request(Asked):
         if not (0 < len(key) <= MAX_HEADER and key.isascii()):
             raise problems.bad_header(REPEATABLE, f"1 to {MAX_HEADER} characters of ASCII", key)
 
-    def repeatable(self, body: bytes) -> Later[Repeatable]:
-        """Return the Idempotency-Key and the digest of the request, both checked; `ONCE` without a key."""
+    def repeatable(self, body: bytes, meaning: Meaning | None) -> Later[Repeatable]:
+        """Return the Idempotency-Key and the digest of the request, both checked; `ONCE` without a key.
+
+        Args:
+            body: Its body.
+            meaning: What it asks for; None at level 1, which compares bodies.
+        """
         if not self.profile.rare or (key := self.header(REPEATABLE.lower())) is None:
             return ONCE
-        return self._digested(key, body) if len(body) > _LARGE_BYTES else self._repeatable(key, body)
+        if len(body) > _LARGE_BYTES:
+            return self._digested(key, body, meaning)
+        return self._repeatable(key, body, meaning)
 
-    async def _digested(self, key: str, body: bytes) -> Repeatable:
+    async def _digested(self, key: str, body: bytes, meaning: Meaning | None) -> Repeatable:
         await asyncio.sleep(
             0
         )  # the digest takes as long as the check of the body: others have a turn between
-        return self._repeatable(key, body)
+        return self._repeatable(key, body, meaning)
 
-    def _repeatable(self, key: str, body: bytes) -> Repeatable:
-        return Repeatable(key, digest_of(self.method, self.route, self.parameters, self.query_string, body))
+    def _repeatable(self, key: str, body: bytes, meaning: Meaning | None) -> Repeatable:
+        query = self.query_string if meaning is None else b""
+        asked = read_body(body) if meaning is None else asked_of(meaning)
+        return Repeatable(key, digest_of(self.method, self.route, self.parameters, query, asked))
 
     def key(self, name: str = "key") -> str:
         """Return the key, or the queue's name, in a parameter of the path.
@@ -203,6 +213,15 @@ class Request(Asked):
         """
         if self.admission is not None:
             self.admission.use(*names)
+
+    def need(self, right: Permission) -> None:
+        """Check that the token has a further scope; while the request is held, it must keep it.
+
+        Raises:
+            Problem: ``forbidden``.
+        """
+        if self.admission is not None:
+            self.admission.need(right)
 
     def use_listed(self, name: str | None = None) -> None:
         """Use what a list is narrowed to: a key, prefix or queue; None for all that the token may use.

@@ -7,6 +7,7 @@ from purgatory_async.durable.documents import OperationView, SignalBody
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import (
     admin,
+    answers,
     dashboard,
     leases,
     operations,
@@ -20,13 +21,18 @@ from purgatory_async.service.api.endpoint import Endpoint
 from purgatory_async.service.api.openapi import with_description
 from purgatory_async.service.api.request import REPEATABLE
 from purgatory_async.service.contract.messages import (
+    Attach,
     Complete,
     DrainBody,
     Draining,
+    Fail,
     FollowView,
+    Forget,
     Health,
     KeyView,
     OperationList,
+    PersonsAnswer,
+    Reschedule,
     Signalled,
     SignalledBatch,
     SignalsBody,
@@ -63,12 +69,14 @@ from purgatory_async.service.stats.messages import DashboardFeed, SearchPage, St
 _READ: Final = Permission.READ
 _WAIT: Final = Permission.WAIT
 _SIGNAL: Final = Permission.SIGNAL
+_ANSWER: Final = Permission.ANSWER
 _ADMIN: Final = Permission.ADMIN
 
 _PREFER: Final = ("Prefer",)
 _ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
 _HELD: Final = (Kind.OVERLOADED, Kind.DRAINING, Kind.GAP)
 _REPEATABLE: Final = (Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER)
+_ANSWERED: Final = (*_ID, Kind.ALREADY_ENDED, Kind.OVERLOADED, *_REPEATABLE, Kind.UPGRADE_PENDING)
 _LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
 _QUEUE: Final = (Kind.BAD_KEY,)
 _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
@@ -84,7 +92,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             operations.list_operations,
             _READ,
             {200: OperationList},
-            query=("cursor", "key", "limit"),
+            query=("cursor", "id_prefix", "key", "limit", "state"),
             problems=(Kind.BAD_KEY,),
         ),
         "POST": Endpoint(
@@ -95,7 +103,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             headers=(REPEATABLE, "Prefer"),
             body=Submit,
             needs_body=True,
-            problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, *_REPEATABLE),
+            problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, Kind.FORGOTTEN, *_REPEATABLE, Kind.UPGRADE_PENDING),
         ),
     },
     "/v1/operations/{id}": {
@@ -107,6 +115,17 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             headers=_PREFER,
             problems=(*_ID, *_HELD),
             own=_WAIT,
+            answering=_ANSWER,
+        ),
+        "PUT": Endpoint(
+            operations.attach_operation,
+            _WAIT,
+            dict.fromkeys((200, 201, 202), OperationView),
+            query=("full", "wait"),
+            headers=_PREFER,
+            body=Attach,
+            needs_body=True,
+            problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, Kind.FORGOTTEN, Kind.UPGRADE_PENDING),
         ),
         "DELETE": Endpoint(
             operations.cancel_operation, _WAIT, {200: OperationView}, problems=(*_ID, Kind.OVERLOADED)
@@ -114,11 +133,54 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/operations/{id}/complete": {
         "POST": Endpoint(
-            operations.complete_operation,
-            _ADMIN,
+            answers.complete_operation,
+            _ANSWER,
             {200: OperationView},
+            headers=(REPEATABLE,),
             body=Complete,
-            problems=(*_ID, Kind.ALREADY_ENDED, Kind.OVERLOADED),
+            problems=_ANSWERED,
+        )
+    },
+    "/v1/operations/{id}/fail": {
+        "POST": Endpoint(
+            answers.fail_operation,
+            _ANSWER,
+            {200: OperationView},
+            headers=(REPEATABLE,),
+            body=Fail,
+            needs_body=True,
+            problems=_ANSWERED,
+        )
+    },
+    "/v1/operations/{id}/answer": {
+        "POST": Endpoint(
+            answers.answer_operation,
+            _ANSWER,
+            {200: OperationView},
+            headers=(REPEATABLE,),
+            body=PersonsAnswer,
+            needs_body=True,
+            problems=_ANSWERED,
+        )
+    },
+    "/v1/operations/{id}/reschedule": {
+        "POST": Endpoint(
+            answers.reschedule_operation,
+            _WAIT,
+            {200: OperationView},
+            headers=(REPEATABLE,),
+            body=Reschedule,
+            needs_body=True,
+            problems=_ANSWERED,
+        )
+    },
+    "/v1/operations/{id}/forget": {
+        "POST": Endpoint(
+            answers.forget_operation,
+            _WAIT,
+            {204: None},
+            body=Forget,
+            problems=(*_ID, Kind.PENDING, Kind.UPGRADE_PENDING),
         )
     },
     "/v1/keys/{key}": {

@@ -15,6 +15,8 @@ METRICS: Final = "metrics"  # the question to the other workers
 # Of the state, which is equal at every worker: aggregate with max, not sum.
 SHARED: Final = frozenset(
     {
+        "purgatory_answers_kept",
+        "purgatory_asks_pending",
         "purgatory_build_info",
         "purgatory_operations_ended",
         "purgatory_operations_pending",

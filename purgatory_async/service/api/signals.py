@@ -13,7 +13,7 @@ from purgatory_async.durable.later import Later, after, at_last
 from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.query_string import usual_read
-from purgatory_async.service.api.repeating import Repeatable
+from purgatory_async.service.api.repeating import Repeatable, meaning_of
 from purgatory_async.service.api.request import Request, decoded, decoded_each
 from purgatory_async.service.contract.messages import MAX_SIGNALS, KeyView, Signalled, SignalledBatch
 from purgatory_async.service.contract.names import checked_key
@@ -52,7 +52,10 @@ def signal_key(service: HttpService, request: Request) -> Given:
         owner=grant.owner,
         quota=grant.quota,
     )
-    return after(request.repeatable(text), partial(_signal_key, service, request, entry))
+    return after(
+        request.repeatable(text, meaning_of(entry, service.fold.level)),
+        partial(_signal_key, service, request, entry),
+    )
 
 
 def _signal_key(service: HttpService, request: Request, entry: SignalKey, once: Repeatable) -> Given:
@@ -76,15 +79,16 @@ def signal_keys(service: HttpService, request: Request) -> Given:
     check_list(text, "signals", MAX_SIGNALS)
     signals = decoded_each("signals", decoded(text, _BATCH).signals, _signal_of, "key")
     request.use(*(signal.key for signal in signals))
-    return _signal_keys(service, request, signals, request.repeatable(text))
+    entry = SignalKeys(signals=signals, owner=request.grant.owner, quota=request.grant.quota)
+    return _signal_keys(
+        service, request, entry, request.repeatable(text, meaning_of(entry, service.fold.level))
+    )
 
 
 async def _signal_keys(
-    service: HttpService, request: Request, signals: tuple[KeyedSignal, ...], repeatable: Later[Repeatable]
+    service: HttpService, request: Request, entry: SignalKeys, repeatable: Later[Repeatable]
 ) -> Answer:
-    once = await at_last(repeatable)
-    entry = SignalKeys(signals=signals, idem=once.key, digest=once.digest, owner=request.grant.owner)
-    entry.quota = request.grant.quota
+    entry.idem, entry.digest = await at_last(repeatable)
     result, completed = await at_last(service.signal(entry, request))
     headers = await at_last(service.records.settle())
     return answer(200, SignalledBatch(result.index, completed), *headers, *replayed(result))

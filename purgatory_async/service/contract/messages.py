@@ -9,8 +9,10 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.deadlines import PATTERN as INSTANT
 from purgatory_async.durable.documents import (
     AnyJson,
+    Ask,
     Attached,
     KeyedSignal,
     Moment,
@@ -19,6 +21,7 @@ from purgatory_async.durable.documents import (
     State,
     WireNeed,
 )
+from purgatory_async.durable.history import SINCE_PATTERN
 from purgatory_async.durations import GRAMMAR, UNIT
 
 MAX_SIGNALS: Final = 1000  # of a batch; as many entries are appended at once
@@ -49,20 +52,75 @@ LeaseDuration = (
 )
 
 
-class Submit(Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/operations``."""
+MAX_KEEP: Final = 366 * 86_400
+"""The longest time for which an ended operation is kept, in seconds."""
+MAX_BY: Final = 128
+MAX_COMMENT: Final = 4_096
+_Deadline = Annotated[str, Meta(extra_json_schema={"pattern": f"^{INSTANT}$", "format": "date-time"})] | None
+_Keep = (
+    Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": MAX_KEEP})]
+    | Annotated[str, Meta(extra_json_schema=DURATION)]
+)
+_Since = (
+    Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    | Annotated[str, Meta(extra_json_schema={"pattern": SINCE_PATTERN})]
+)
+_Queue = Annotated[str, Meta(extra_json_schema=KEY_SCHEMA)] | UnsetType
+_By = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_BY})] | UnsetType
 
-    keys: _Keys
+
+class Attach(Struct, forbid_unknown_fields=True):
+    """The body of ``PUT /v1/operations/{id}``."""
+
+    keys: _Keys | UnsetType = UNSET
     need: WireNeed = "any"
     timeout: _Timeout = None
-    id: _Id | UnsetType = UNSET
+    deadline: _Deadline = None
+    since: _Since | UnsetType = UNSET
+    keep: _Keep | UnsetType = UNSET
+    ask: Ask | UnsetType = UNSET
+    announce: _Queue = UNSET
+    deliver: _Queue = UNSET
     data: Attached = UNSET
+
+
+class Submit(Attach, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations``."""
+
+    id: _Id | UnsetType = UNSET
 
 
 class Complete(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/operations/{id}/complete``."""
 
     result: Attached = UNSET
+    by: _By = UNSET
+
+
+class Fail(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations/{id}/fail``; ``error`` is not null."""
+
+    error: AnyJson
+    by: _By = UNSET
+
+
+class PersonsAnswer(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations/{id}/answer``."""
+
+    choice: str
+    comment: Annotated[str, Meta(extra_json_schema={"maxLength": MAX_COMMENT})] | UnsetType = UNSET
+    by: _By = UNSET
+
+
+class Reschedule(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations/{id}/reschedule``: one of the two, null for no deadline."""
+
+    timeout: _Timeout | UnsetType = UNSET
+    deadline: _Deadline | UnsetType = UNSET
+
+
+class Forget(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations/{id}/forget``: nothing, or ``{}``."""
 
 
 class SignalsBody(Struct, forbid_unknown_fields=True):
@@ -147,14 +205,14 @@ class Health(Struct):
 
 
 class OperationEvent(Struct):
-    """The data of a ``submitted`` or ``ended`` event.
+    """The data of a ``submitted``, ``rescheduled`` or ``ended`` event.
 
     Attributes:
         id: The operation's; null for a one-shot wait.
         keys: Its watch keys.
-        state: ``pending`` in ``submitted``, else how it ended.
+        state: How it ended in ``ended``, else ``pending``.
         at: When, to the millisecond.
-        elapsed: Seconds from submission to the end; 0 in ``submitted``.
+        elapsed: Seconds from its submission.
     """
 
     id: str | None
@@ -234,6 +292,7 @@ class ProblemDocument(Struct):
     reasons: list[str] | UnsetType = UNSET
     cause: str | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET
+    differs: list[str] | UnsetType = UNSET
     queue: str | UnsetType = UNSET
     budget: str | UnsetType = UNSET
     flag: str | UnsetType = UNSET

@@ -37,11 +37,13 @@ class Kind(Enum):
     BEHIND = ("behind", 503, "The worker has not caught up")
     GAP = ("gap", 503, "Signals may have been lost")
     STORE_UNAVAILABLE = ("store-unavailable", 503, "The store does not answer")
+    UPGRADE_PENDING = ("upgrade-pending", 503, "The store is of an older level")
     NOT_READY = ("not-ready", 503, "The service is not ready")
     DUPLICATE_ID = ("duplicate-id", 409, "The operation id is taken")
     IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used for another request")
     UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
     FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
+    PENDING = ("pending", 409, "The operation has not ended")
     ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
     UNKNOWN_QUEUE = ("unknown-queue", 404, "No such queue")
     UNKNOWN_LEASE = ("unknown-lease", 404, "No such lease")
@@ -69,7 +71,10 @@ class Kind(Enum):
 
 # Answered with Retry-After.
 RETRIED: Final = frozenset(
-    {Kind.OVERLOADED, Kind.DRAINING, Kind.BEHIND, Kind.GAP, Kind.STORE_UNAVAILABLE, Kind.NOT_READY}
+    {
+        *(Kind.OVERLOADED, Kind.DRAINING, Kind.BEHIND, Kind.GAP),
+        *(Kind.STORE_UNAVAILABLE, Kind.UPGRADE_PENDING, Kind.NOT_READY),
+    }
 )
 # The connection closes after their answers: the rest of a body is unread, or the server stops.
 CLOSING: Final = frozenset({Kind.TOO_LARGE, Kind.DRAINING})
@@ -88,6 +93,7 @@ class Members(TypedDict, total=False):
     reasons: list[str]
     cause: str
     operation: OperationView
+    differs: list[str]
     queue: str
     budget: str
     flag: str
@@ -240,6 +246,26 @@ def duplicate_id(operation_id: str) -> Problem:
     )
 
 
+def other_operation(operation: OperationView, differs: Sequence[str]) -> Problem:
+    """An operation of the same owner has the id, and was submitted with another body."""
+    return Problem(
+        Kind.DUPLICATE_ID,
+        f"the operation {shown(operation.id)} must have the same body to attach to it, got another "
+        f"{', '.join(differs)}",
+        operation=operation,
+        differs=list(differs),
+    )
+
+
+def upgrade_pending(level: int, wanted: int) -> Problem:
+    """The store is at a level at which its older workers would not understand the change."""
+    return Problem(
+        Kind.UPGRADE_PENDING,
+        f"the store must be at level {wanted} for this, and is at {level}: once all workers are of this version, "
+        f"raise it with purgatory store level URL {wanted}",
+    )
+
+
 def idempotency_mismatch(key: str) -> Problem:
     """An earlier request with another method, path, query or body used the Idempotency-Key."""
     return Problem(
@@ -263,11 +289,20 @@ def forgotten(operation_id: str, retention: float, most_bytes: int) -> Problem:
     )
 
 
-def already_ended(operation: OperationView) -> Problem:
+def already_ended(operation: OperationView, verb: str = "complete") -> Problem:
     """The operation ended before the request; the document shows how."""
     return Problem(
         Kind.ALREADY_ENDED,
-        f"the operation {shown(operation.id)} is {operation.state}: cannot complete it",
+        f"the operation {shown(operation.id)} is {operation.state}: cannot {verb} it",
+        operation=operation,
+    )
+
+
+def pending(operation: OperationView) -> Problem:
+    """The operation has yet to end, so it cannot be forgotten."""
+    return Problem(
+        Kind.PENDING,
+        f"the operation {shown(operation.id)} is pending: cannot forget it; cancel it first",
         operation=operation,
     )
 

@@ -35,8 +35,8 @@ NS_PER_SECOND: Final = 1_000_000_000
 _UNKNOWN: Final = -1  # the number of an event of another history, or of one that is gone
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
-# Of an operation: the id, the state, when, and nanoseconds elapsed.
-_Note = tuple[str | None, State, int, int]
+# Of an operation: the id, the kind of the event, the state, when, and nanoseconds elapsed.
+_Note = tuple[str | None, bytes, State, int, int]
 # A position, and a number from 1 within its step.
 _Place = tuple[int, int]
 
@@ -92,19 +92,26 @@ class Feed(Handling):
         self._keep((key,), PIECE_BYTES + len(key), event)
 
     def _submitted(self, event: OperationSubmitted) -> None:
-        self._keep_operation(event, "pending", 0)
+        self._keep_operation(event, b"submitted", "pending", 0)
 
     def _ended(self, event: OperationEnded) -> None:
         state: Any = event.outcome  # its word
-        self._keep_operation(event, state, event.at_ns - event.submitted_ns)
+        self._keep_operation(event, b"ended", state, event.at_ns - event.submitted_ns)
+
+    def rescheduled(self, operation: Operation) -> None:
+        """Keep the event of another deadline. O(keys of the operation)."""
+        fold, keys = self._source.fold, operation.watch_keys
+        elapsed_ns = (fold.at_us - operation.submitted_us) * 1000
+        note = (operation.id, b"rescheduled", operation.state, fold.step_ns, elapsed_ns)
+        self._keep(keys, PIECE_BYTES + sum(map(len, keys)), note)
 
     def _keep_operation(
-        self, event: OperationSubmitted | OperationEnded, state: State, elapsed_ns: int
+        self, event: OperationSubmitted | OperationEnded, name: bytes, state: State, elapsed_ns: int
     ) -> None:
         operation = event.operation
         keys: Any = event.keys
         known_as = operation.id if isinstance(operation, Operation) else None
-        note = (known_as, state, event.at_ns, elapsed_ns)
+        note = (known_as, name, state, event.at_ns, elapsed_ns)
         self._keep(keys, PIECE_BYTES + (len(keys[0]) if len(keys) == 1 else sum(map(len, keys))), note)
 
     async def reach(self, number: int, timeout: float) -> None:
@@ -236,8 +243,7 @@ class Feed(Handling):
         if isinstance(content, KeySignalled):
             at = self._moment(content.at_ns)
             return self._sse(place, b"signalled", SignalEvent(None, keys, None, at, content.completed))
-        known_as, state, at_ns, elapsed_ns = content
-        name = b"submitted" if state == "pending" else b"ended"
+        known_as, name, state, at_ns, elapsed_ns = content
         elapsed = round(elapsed_ns / NS_PER_SECOND, 6)
         return self._sse(place, name, OperationEvent(known_as, keys, state, self._moment(at_ns), elapsed))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from purgatory_async import Timer
+from purgatory_async.durable.fold.operations import OperationRescheduled
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.state import State
 from purgatory_async.service.held.feed import Feed
@@ -64,10 +65,12 @@ class Held:
         return self.requests.count + self.takers.held_requests.count + len(self.streams.running)
 
     def hear(self, effects: Sequence[Effect]) -> None:
-        """Wake takers and followers for the effects of a step, and those that wait for its position. O(effects)."""
+        """Tell the effects of a step to all that hear of them, and to those that wait for its position. O(effects)."""
         for effect in effects:
             if isinstance(effect, OF_TAKERS):
                 self.takers.hear(effect)
+            elif isinstance(effect, OperationRescheduled):
+                self.feed.rescheduled(effect.operation)
         if self.followers.waiting:
             self.followers.hear(effects)
         if self.positions.waiting:

@@ -23,6 +23,10 @@ _BARE: Final = frozenset({204, 304})
 CLOSE: Final = b"connection: close\r\n"
 
 
+REPLAYED: Final = ("Idempotency-Replayed", "true")
+"""The header field of an answer to what was done before."""
+
+
 class Replayable(Protocol):
     """The answer to a change."""
 
@@ -141,4 +145,4 @@ def refusal(problem: Problem, *headers: tuple[str, str]) -> Answer:
 
 def replayed(result: Replayable) -> tuple[tuple[str, str], ...]:
     """Return the header field of a replayed answer, if an earlier request had the same effect."""
-    return (("Idempotency-Replayed", "true"),) if result.replayed else ()
+    return (REPLAYED,) if result.replayed else ()

@@ -15,7 +15,7 @@ from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.access.tokens import MAX_FILE, MAX_TOKENS, parse_tokens, read_tokens
 from purgatory_async.service.settings.settings import SettingsError
 
-READ, WAIT, SIGNAL, ADMIN = Permission
+READ, WAIT, SIGNAL, ANSWER, ADMIN = Permission
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
 TOKENS = st.text(ALPHABET, min_size=16, max_size=1024)
 SCOPES = st.lists(st.sampled_from(Permission), min_size=1, max_size=6)
@@ -46,7 +46,7 @@ def test_a_line_is_a_token_and_its_scopes():
 
 def test_admin_stands_for_all_scopes():
     known = parse_tokens(b"0123456789abcdef admin", "tokens")
-    assert known.grant_of(b"0123456789abcdef").scopes == {READ, WAIT, SIGNAL, ADMIN}
+    assert known.grant_of(b"0123456789abcdef").scopes == {READ, WAIT, SIGNAL, ANSWER, ADMIN}
 
 
 def test_comments_blank_lines_tabs_and_crlf_are_ignored():
@@ -75,7 +75,7 @@ MISTAKES = [
     pytest.param(b"0123456789abcdef\x0bread", "got 1 word", id="a vertical tab is no space"),
     pytest.param(b"0123456789abcdef\xc2\xa0read", "got 1 word", id="nor is one that does not break"),
     pytest.param(
-        b"0123456789abcdef root", "each scope must be one of read, wait, signal, admin", id="unknown"
+        b"0123456789abcdef root", "each scope must be one of read, wait, signal, answer, admin", id="unknown"
     ),
     pytest.param(b"0123456789abcdef Read", "each scope must be", id="another case"),
     pytest.param(b"0123456789abcdef read,", "each scope must be", id="an empty scope"),

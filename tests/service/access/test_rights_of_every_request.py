@@ -13,16 +13,21 @@ from tests.service.every_request import SAMPLES, furnish, routes
 # Without tasks that compete, so one kind of loop is enough.
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
 
-OPEN, NAME, SEE, CHANGE, ALL = "open", "name", "see", "change", "all"
-"""What a request is about: nothing guarded; names, which a prefix must cover; what its token must see, or may change;
-or whatever there is."""
+OPEN, NAME, SEE, ANSWER, CHANGE, ALL = "open", "name", "see", "answer", "change", "all"
+"""What a request is about: nothing guarded; names, which a prefix must cover; what its token must see, may answer or
+may change; or whatever there is."""
 
 TABLE = {
     "GET /v1/operations": ("read", NAME),
     "POST /v1/operations": ("wait", NAME),
-    "GET /v1/operations/{id}": ("read wait", SEE),
+    "GET /v1/operations/{id}": ("read wait answer", SEE),
+    "PUT /v1/operations/{id}": ("wait", NAME),
     "DELETE /v1/operations/{id}": ("wait", CHANGE),
-    "POST /v1/operations/{id}/complete": ("admin", ALL),
+    "POST /v1/operations/{id}/complete": ("answer", ANSWER),
+    "POST /v1/operations/{id}/fail": ("answer", ANSWER),
+    "POST /v1/operations/{id}/answer": ("answer", ANSWER),
+    "POST /v1/operations/{id}/reschedule": ("wait", CHANGE),
+    "POST /v1/operations/{id}/forget": ("wait", CHANGE),
     "GET /v1/keys/{key}": ("read", NAME),
     "POST /v1/keys/{key}/signal": ("signal", NAME),
     "POST /v1/signals": ("signal", NAME),
@@ -86,8 +91,8 @@ class Kind(NamedTuple):
         return ".".join(sorted(self.scopes)) + (".bound" if self.bound else "")
 
 
-SCOPES = ("read", "wait", "signal")
-SETS = chain.from_iterable(combinations(SCOPES, size) for size in range(1, 4))
+SCOPES = ("read", "wait", "signal", "answer")
+SETS = chain.from_iterable(combinations(SCOPES, size) for size in range(1, 5))
 KNOWN = [Kind(frozenset(scopes), bound) for scopes in SETS for bound in (False, True)]
 KNOWN.append(Kind(frozenset({*SCOPES, "admin"})))
 UNKNOWN = [None, Kind(frozenset())]
@@ -105,9 +110,10 @@ def expected(row, kind, owner, *, inside):
     if not kind.scopes & set(scopes.split()):
         return 403
     covered = inside or not kind.bound
-    if about == NAME:
-        return good if covered else 403
-    if about in {SEE, CHANGE} and not (covered and (owner == "ann" or "read" in kind.scopes)):
+    if about in {NAME, ANSWER}:
+        return good if covered else 403 if about == NAME else 404
+    seeing = {"read", "answer"} if "/operations/" in row else {"read"}
+    if about in {SEE, CHANGE} and not (covered and (owner == "ann" or kind.scopes & seeing)):
         return 404
     return 403 if about == CHANGE and owner != "ann" else good
 

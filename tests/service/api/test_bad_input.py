@@ -61,7 +61,7 @@ async def test_a_body_that_is_not_strict_json_is_malformed(client, body):
 
 INVALID = [
     pytest.param(SUBMIT, [], "", id="not an object"),
-    pytest.param(SUBMIT, {}, "/keys", id="a member is missing"),
+    pytest.param("/v1/signals", {}, "/signals", id="a member is missing"),
     pytest.param(SUBMIT, {"keys": ["a"], "colour": 1}, "/colour", id="unknown member"),
     pytest.param(SUBMIT, {"keys": []}, "/keys", id="no keys"),
     pytest.param(SUBMIT, {"keys": "a"}, "/keys", id="keys of the wrong type"),
@@ -292,7 +292,7 @@ async def test_another_path_is_not_found(client, target):
     ("method", "target", "allow"),
     [
         ("PUT", "/v1/operations", "GET, HEAD, POST"),
-        ("POST", "/v1/operations/op", "DELETE, GET, HEAD"),
+        ("POST", "/v1/operations/op", "DELETE, GET, HEAD, PUT"),
         ("GET", "/v1/operations/op/complete", "POST"),
         ("GET", "/v1/keys/a/signal", "POST"),
         ("HEAD", "/v1/keys/a/signal", "POST"),

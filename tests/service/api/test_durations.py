@@ -147,12 +147,13 @@ def test_the_description_shows_the_text_beside_the_number():
     found = dict(patterns(document(ROUTES)))
     assert sorted(names[2:5:2] for names in found if names[1] == "schemas") == [
         *[
+            *[("Attach", "keep"), ("Attach", "timeout")],
             ("ExtendBody", "lease"),
             ("ItemBody", "delay"),
             ("QueueBody", "lease"),
-            ("ReturnBody", "delay"),
+            *[("Reschedule", "timeout"), ("ReturnBody", "delay")],
         ],
-        *[("Submit", "timeout"), ("TakeBody", "lease")],
+        *[("Submit", "keep"), ("Submit", "timeout"), ("TakeBody", "lease")],
     ]
     assert len(found) > len(BODIES)  # and where requests wait
     for names, pattern in found.items():

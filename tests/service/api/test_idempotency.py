@@ -34,6 +34,7 @@ async def ask(client, row, body, start="a-", query=""):
 
 @pytest.mark.parametrize(("row", "body"), KEPT)
 async def test_a_repeated_request_is_answered_as_the_first(client, row, body):
+    furnish(client, "a-")
     first = await ask(client, row, body)
     after = state_of(client)
     again = await ask(client, row, body)
@@ -45,16 +46,18 @@ async def test_a_repeated_request_is_answered_as_the_first(client, row, body):
 
 @pytest.mark.parametrize(("row", "body"), KEPT)
 async def test_the_key_of_any_other_request_is_a_mismatch(client, row, body):
+    for start in ("a-", "b-"):
+        furnish(client, start)
+    newest = client.service.fold.signals.latest("b-key").index
     assert (await ask(client, row, body)).status < 300
     others = [(other, given, "a-", "") for other, given in KEPT if given != body]
     others += [(row, body, "b-", "")] if "{" in row else []
-    others += [(row, body, "a-", query) for query in ("?wait=0", "?full=1") if "operations" in row]
     others += [(row, {**body, "delay": 1}, "a-", "")] if body == {"item": 1} else []
     for other in others:
         reply = await ask(client, *other)
         assert (reply.status, reply.slug) == (422, "idempotency-mismatch"), other
-    assert client.service.fold.signals.latest("b-key") is None
-    assert "b-queue" not in client.service.fold.queues.by_name
+    assert client.service.fold.signals.latest("b-key").index == newest
+    assert client.service.fold.queues.by_name["b-queue"].count == 2
 
 
 @pytest.mark.parametrize(
@@ -87,6 +90,41 @@ async def test_bodies_that_are_read_alike_are_one(client, row, first, again):
 async def test_bodies_that_are_read_otherwise_are_not(client, first, again):
     await ask(client, ITEMS, b'{"item":%b}' % first)
     assert (await ask(client, ITEMS, b'{"item":%b}' % again)).slug == "idempotency-mismatch"
+
+
+@pytest.mark.parametrize(
+    ("row", "first", "again"),
+    [
+        ("POST /v1/operations", {"keys": ["a"]}, {"keys": ["a", "a"], "need": "any", "timeout": None}),
+        ("POST /v1/operations", {"keys": ["a"], "timeout": 60}, {"keys": ["a"], "timeout": "1m", "deadline": None}),
+        ("POST /v1/operations", {"id": "a", "since": 0}, {"id": "a", "keys": ["a"], "since": "now"}),
+        ("POST /v1/keys/{key}/signal", {}, {"amount": 1}),
+        (ITEMS, {"item": 1}, {"item": 1.0, "delay": 0}),
+    ],
+)  # fmt: skip
+async def test_defaults_are_filled_in_before_bodies_are_compared(client, row, first, again):
+    assert (await ask(client, row, first)).status < 300
+    assert (await ask(client, row, again)).headers["idempotency-replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ({"keys": ["a", "b"]}, {"keys": ["b", "a"]}),
+        ({"id": "a"}, {"id": "b", "keys": ["a"]}),
+        ({"keys": ["a"], "keep": "1m"}, {"keys": ["a"], "keep": "2m"}),
+        ({"keys": ["a"], "data": None}, {"keys": ["a"]}),
+    ],
+)
+async def test_another_submission_is_no_repetition(client, first, again):
+    assert (await ask(client, "POST /v1/operations", first)).status < 300
+    assert (await ask(client, "POST /v1/operations", again)).slug == "idempotency-mismatch"
+
+
+async def test_how_long_to_wait_is_of_the_moment(client):
+    for query in ("?wait=0", "?full=1", "?wait=0&full=1"):
+        reply = await ask(client, "POST /v1/operations", {"keys": ["a"]}, query=query)
+    assert reply.headers["idempotency-replayed"] == "true"
 
 
 async def test_paths_and_queries_are_compared_decoded(client):

@@ -50,6 +50,7 @@ def test_every_operation_has_a_stable_name_of_its_own():
     # Generated clients call these.
     assert {name for name in names if not name.startswith("head")} == {
         *("submitOperation", "readOperation", "completeOperation", "cancelOperation", "listOperations"),
+        *("attachOperation", "failOperation", "answerOperation", "rescheduleOperation", "forgetOperation"),
         *("waitOnce", "readKey", "signalKey", "signalKeys", "readEvents"),
         *("putItem", "takeItem", "peekItems", "purgeQueue", "redriveItems"),
         *("listQueues", "readQueue", "setQueue", "forgetQueue"),

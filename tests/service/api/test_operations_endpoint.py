@@ -22,6 +22,9 @@ async def test_a_submitted_operation_is_pending_and_can_be_found(client):
         "deadline": None,
         "elapsed": 0.0,
         "signals": [],
+        "ended_at": None,
+        "kept_until": None,
+        "by": None,
         "data": {"x": None},
         "waiting_for": {"any": ["a", "b"]},
     }

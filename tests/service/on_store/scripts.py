@@ -9,7 +9,18 @@ KEYS = QUEUES = ("a", "b", "c")
 IDS = [f"o{number}" for number in range(6)]
 # Not known before, or estimated; the ids of operations are the script's own.
 HIDDEN = frozenset(
-    {"submitted_at", "deadline", "ended_at", "elapsed", "detail", "put_at", "due_at", "oldest", "expires_in"}
+    {
+        "submitted_at",
+        "deadline",
+        "ended_at",
+        "kept_until",
+        "elapsed",
+        "detail",
+        "put_at",
+        "due_at",
+        "oldest",
+        "expires_in",
+    }
 )
 COUNTED = frozenset({"index", "lease", "next", "cursor", "id"})
 

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 BOUNDS = {
     "bytes of what is kept, at most --max-bytes; see `fold.kept_bytes`": """
         held.feed:Feed._ring durable.fold.items:Queue.hidden durable.fold.items:Queue.ready
-        durable.fold.kept_signals:KeptSignals.keys
+        durable.fold.kept_answers:KeptAnswers.by_idem durable.fold.kept_answers:Until._by_name
+        durable.fold.kept_answers:Until._heap durable.fold.kept_signals:KeptSignals.keys
         durable.fold.operations:Operations.by_id durable.fold.operations:Operations.by_idem
         durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of
         durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name durable.fold.queues:Queues.leases
@@ -47,6 +48,7 @@ BOUNDS = {
         durable.fold.writers:Writers.known durable.fold.writers:Writers._silences durable.ticks:Ticks._own
     """,
     "one step": """
+        durable.fold.telling:Telling.untold
         durable.fold.shared:Shared.effects held.waits:Condition._completed held.waits:Waits._completed
     """,
     "a number in the code: its routes, labels, tasks, seconds and positions": """

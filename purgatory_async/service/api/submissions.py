@@ -1,0 +1,124 @@
+"""The bodies of submissions as entries of the log."""
+
+from msgspec import UNSET, UnsetType
+
+from purgatory_async.deadlines import due_us
+from purgatory_async.durable.documents import kept
+from purgatory_async.durable.fold.entries import SubmitOperation, Text
+from purgatory_async.durable.fold.shared import microseconds
+from purgatory_async.durable.history import continues
+from purgatory_async.durations import checked_timeout
+from purgatory_async.service.access.grants import Permission
+from purgatory_async.service.api.long_lists import MAX_LISTED
+from purgatory_async.service.api.query_string import SINCE_GRAMMAR, parse_since
+from purgatory_async.service.api.request import Request
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.asks import check_ask
+from purgatory_async.service.contract.messages import MAX_KEEP, Attach
+from purgatory_async.service.contract.names import checked_key, distinct_keys
+from purgatory_async.service.http_service import HttpService
+
+
+def entry_of(order: Attach, operation_id: str, service: HttpService, request: Request) -> SubmitOperation:
+    """Check a decoded body, and return its entry; its ``since`` is looked up in the state, which has caught up.
+
+    Raises:
+        Problem: ``invalid``, ``bad-key`` or ``too-many-keys``; ``forbidden`` for a key or a queue that the token may
+            not use.
+    """
+    keys = _keys_of(order, operation_id)
+    timeout_us, until_us = deadline_of(order.timeout, order.deadline, service.state.now_us())
+    if not isinstance(order.ask, UnsetType):
+        check_ask(order.ask)
+    entry = SubmitOperation(
+        id=operation_id,
+        keys=keys,
+        need=order.need,
+        timeout_us=timeout_us,
+        data=kept(order.data),
+        owner=request.grant.owner,
+        quota=request.grant.quota,
+        until_us=until_us,
+        keep_us=_keep_us(order.keep),
+        ask=order.ask,
+        announce=_queue("/announce", order.announce),
+        deliver=_queue("/deliver", order.deliver),
+    )
+    if not isinstance(order.since, UnsetType):
+        _begin_at(entry, order.since, service)
+    request.use(*keys)
+    queues = [queue for queue in (entry.announce, entry.deliver) if not isinstance(queue, UnsetType)]
+    if queues:
+        request.need(Permission.SIGNAL)
+        request.use(*queues)
+    return entry
+
+
+def deadline_of(
+    timeout: float | str | UnsetType | None, deadline: str | UnsetType | None, now_us: int
+) -> tuple[int | None, int | UnsetType]:
+    """Return a timeout in microseconds, None for none, and a deadline as a log time; one of the two at most.
+
+    Raises:
+        Problem: ``invalid``.
+    """
+    if isinstance(timeout, UnsetType):
+        timeout = None
+    if not isinstance(deadline, str):
+        try:
+            seconds = checked_timeout(timeout)
+        except ValueError as error:
+            raise problems.invalid("/timeout", str(error)) from None
+        return None if seconds is None else microseconds(seconds), UNSET
+    if timeout is not None:
+        raise problems.invalid(
+            "/deadline", f"must be left out beside the timeout {timeout!r}, got {deadline!r}"
+        )
+    try:
+        return None, due_us(deadline, now_us)
+    except ValueError as error:
+        raise problems.invalid("/deadline", str(error)) from None
+
+
+def _keys_of(order: Attach, operation_id: str) -> tuple[str, ...]:
+    if isinstance(order.keys, UnsetType):
+        return (checked_key(operation_id),)
+    if not order.keys:
+        raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
+    if len(order.keys) > MAX_LISTED:  # repeated ones included
+        raise problems.invalid("/keys", f"Expected `array` of length <= {MAX_LISTED}")
+    return distinct_keys(order.keys)
+
+
+def _keep_us(keep: float | str | UnsetType) -> int | UnsetType:
+    if isinstance(keep, UnsetType):
+        return UNSET
+    try:
+        seconds = checked_timeout(keep, "a keep")
+    except ValueError as error:
+        raise problems.invalid("/keep", str(error)) from None
+    if seconds is None or seconds > MAX_KEEP:
+        raise problems.invalid("/keep", f"a keep must be at most {MAX_KEEP} seconds (366 days), got {keep!r}")
+    return microseconds(seconds)
+
+
+def _queue(pointer: str, name: Text) -> Text:
+    if isinstance(name, UnsetType):
+        return UNSET
+    try:
+        return checked_key(name)
+    except problems.Problem as problem:
+        raise problems.invalid(pointer, problem.document.detail) from None
+
+
+def _begin_at(entry: SubmitOperation, since: int | str, service: HttpService) -> None:
+    """Let signals after a place count; one of another history is a gap."""
+    place = parse_since(str(since))
+    if place is None:
+        raise problems.invalid("/since", f"must be {SINCE_GRAMMAR}, got {problems.shown(since)}")
+    if place.index is None:
+        return
+    if place.history is None or continues(service.state, place.history, place.index):
+        entry.since = place.index
+    else:
+        entry.gap = True

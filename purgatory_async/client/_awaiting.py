@@ -7,7 +7,7 @@ from typing import Any, Self
 import anyio
 import httpx2
 
-from purgatory_async.client._awaiting_queues import QueueCalls
+from purgatory_async.client._awaiting_operations import OperationCalls
 from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
 from purgatory_async.client._queue_verbs import QueueVerbs
 from purgatory_async.client._sessions import AsyncSession
@@ -18,7 +18,7 @@ from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number
 
 
-class AsyncClient(QueueCalls):
+class AsyncClient(OperationCalls):
     """An async client of a purgatory service; it has the arguments and methods of `Client`."""
 
     def __init__(
@@ -36,20 +36,6 @@ class AsyncClient(QueueCalls):
 
     def __repr__(self) -> str:
         return f"<AsyncClient of {self._session.url}>"
-
-    async def submit(
-        self,
-        keys: Iterable[str],
-        *,
-        need: object = "any",
-        timeout: Duration | None = None,
-        operation_id: str | None = None,
-        data: object = UNSET,
-    ) -> Operation:
-        """Submit an operation exactly once, for any number of retries. See `Client.submit`."""
-        return await self._run(
-            self._verbs.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
-        )
 
     async def status(self, operation_id: str, *, full: bool = False) -> Operation:
         """Read an operation. See `Client.status`."""
@@ -77,24 +63,6 @@ class AsyncClient(QueueCalls):
             with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
                 await self._run(self._verbs.give_up(operation_id))
             raise
-
-    async def complete(self, operation_id: str, result: object = UNSET) -> Operation:
-        """Complete an operation at once. See `Client.complete`."""
-        return await self._run(self._verbs.complete(operation_id, result))
-
-    async def cancel(self, operation_id: str) -> Operation:
-        """Cancel an operation; an ended one does not change. See `Client.cancel`."""
-        return await self._run(self._verbs.cancel(operation_id))
-
-    async def operations(self, key: str | None = None) -> AsyncIterator[Operation]:
-        """List the pending operations, oldest first, page by page. See `Client.operations`."""
-        cursor = None
-        while True:
-            page, cursor = await self._run(self._verbs.page(key, cursor))
-            for operation in page:
-                yield operation
-            if cursor is None:
-                return
 
     async def signal(
         self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None

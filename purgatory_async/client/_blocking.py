@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import httpx2
 
-from purgatory_async.client._blocking_queues import QueueCalls
+from purgatory_async.client._blocking_operations import OperationCalls
 from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
 from purgatory_async.client._queue_verbs import QueueVerbs
 from purgatory_async.client._sessions import Session
@@ -18,7 +18,7 @@ from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number
 
 
-class Client(QueueCalls):
+class Client(OperationCalls):
     """A blocking client of a purgatory service.
 
     A wait may be longer than a proxy allows: the client polls, with a read timeout that follows from the hold of each
@@ -51,32 +51,6 @@ class Client(QueueCalls):
 
     def __repr__(self) -> str:
         return f"<Client of {self._session.url}>"
-
-    def submit(
-        self,
-        keys: Iterable[str],
-        *,
-        need: object = "any",
-        timeout: Duration | None = None,
-        operation_id: str | None = None,
-        data: object = UNSET,
-    ) -> Operation:
-        """Submit an operation exactly once, for any number of retries.
-
-        Args:
-            keys: The keys it watches.
-            need: ``"any"``, ``"all"``, ``{"amount": n}`` or ``{"voters": n}``.
-            timeout: Time until it expires; None for no deadline.
-            operation_id: Its id; the service makes one if not given.
-            data: Any JSON, shown with it.
-
-        Raises:
-            RequestRefused: The service refused the request.
-            ServiceUnreachable: No answer came.
-        """
-        return self._run(
-            self._verbs.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
-        )
 
     def status(self, operation_id: str, *, full: bool = False) -> Operation:
         """Read an operation; raises as `submit`.
@@ -132,33 +106,6 @@ class Client(QueueCalls):
             with suppress(ServiceError):
                 self._run(self._verbs.give_up(operation_id))
             raise
-
-    def complete(self, operation_id: str, result: object = UNSET) -> Operation:
-        """Complete an operation at once; raises as `submit`."""
-        return self._run(self._verbs.complete(operation_id, result))
-
-    def cancel(self, operation_id: str) -> Operation:
-        """Cancel an operation; an ended one does not change. Raises as `submit`."""
-        return self._run(self._verbs.cancel(operation_id))
-
-    def operations(self, key: str | None = None) -> Iterator[Operation]:
-        """List the pending operations, oldest first, page by page.
-
-        Args:
-            key: Only operations that watch it; None for all.
-
-        Yields:
-            Each operation, as of the reading of its page.
-
-        Raises:
-            RequestRefused, ServiceUnreachable: As `submit`.
-        """
-        cursor = None
-        while True:
-            page, cursor = self._run(self._verbs.page(key, cursor))
-            yield from page
-            if cursor is None:
-                return
 
     def signal(
         self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None

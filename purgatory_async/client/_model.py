@@ -75,10 +75,12 @@ class SignalGap(ServiceError):  # noqa: N818 - what happened
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation as the service shows it; times are RFC 3339, ``elapsed`` is in seconds.
+    """An operation as the service shows it; times are RFC 3339, ``elapsed`` and ``keep`` are in seconds.
 
     ``owner`` is whose token submitted it; None without tokens. ``left_out`` is how many older signals the answer had no
-    room for. ``document`` is the service's whole document, with members that this version does not know.
+    room for. ``by`` is who ended it, ``via`` whose link that was, ``error`` why it failed. ``gap`` says that a signal
+    after its ``since`` may be missing; ``attached`` that it was there already. ``document`` is the service's whole
+    document, with members that this version does not know.
     """
 
     id: str
@@ -94,6 +96,17 @@ class Operation:
     waiting_for: Mapping[str, Any] | None = None
     owner: str | None = None
     left_out: int = 0
+    ended_at: str | None = None
+    kept_until: str | None = None
+    by: str | None = None
+    via: str | None = None
+    error: Any = None
+    ask: Mapping[str, Any] | None = None
+    gap: bool = False
+    keep: float | None = None
+    announce: str | None = None
+    deliver: str | None = None
+    attached: bool = False
     document: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
@@ -108,6 +121,21 @@ class Operation:
     def pending(self) -> bool:
         """Whether it has not ended."""
         return self.state == "pending"
+
+    @property
+    def choice(self) -> str | None:
+        """What a person chose; None if nobody answered its question."""
+        return self._answered("choice")
+
+    @property
+    def comment(self) -> str | None:
+        """What a person wrote with the choice; None for nothing."""
+        return self._answered("comment")
+
+    def _answered(self, member: str) -> str | None:
+        if self.ask is None or self.state != "completed" or not isinstance(self.result, Mapping):
+            return None
+        return cast("Mapping[str, str]", self.result).get(member)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Operation":

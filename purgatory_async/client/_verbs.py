@@ -1,5 +1,6 @@
 """The verbs of the service, each as a conversation (see `_talk`)."""
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import ceil, inf
@@ -8,6 +9,7 @@ from typing import Any, Final, TypeVar
 from purgatory_async.client._model import KeyState, Operation
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 from purgatory_async.client.values import UNSET, new_id
+from purgatory_async.deadlines import deadline_text
 from purgatory_async.durations import Duration, as_seconds, in_body
 
 _NOT_MODIFIED: Final = 304
@@ -23,23 +25,12 @@ class Verbs:
         self.policy: Final = policy
 
     def submit(
-        self,
-        keys: Iterable[str],
-        *,
-        need: object = "any",
-        timeout: Duration | None = None,
-        operation_id: str | None = None,
-        data: object = UNSET,
+        self, keys: Iterable[str] | None, *, operation_id: str | None = None, **terms: Any
     ) -> Talk[Operation]:
-        """Submit an operation once, for any number of retries."""
-        if isinstance(keys, str):
-            raise TypeError(f"keys must be an iterable of keys, got {keys!r}; did you mean [{keys!r}]?")
-        body: dict[str, Any] = {"keys": list(keys), "need": need, "timeout": in_body(timeout)}
-        if operation_id is not None:
-            body["id"] = operation_id
-        if data is not UNSET:
-            body["data"] = data
-        return self._read(once(path("operations"), body), Operation.of)
+        """Submit an operation once, for any number of retries; ``terms`` are those of `asked`."""
+        body = asked(keys, **terms)
+        given = body if operation_id is None else {**body, "id": operation_id}
+        return self._read(once(path("operations"), given), Operation.of)
 
     def status(self, operation_id: str, *, full: bool = False) -> Talk[Operation]:
         """Show an operation."""
@@ -59,13 +50,6 @@ class Verbs:
         answer = yield from self.poll(ask, lambda answer: understood(answer, Operation.of).pending, timeout)
         return understood(answer, Operation.of)
 
-    def complete(self, operation_id: str, result: object = UNSET) -> Talk[Operation]:
-        """Complete an operation."""
-        body = {} if result is UNSET else {"result": result}
-        return self._read(
-            Request("POST", path("operations", operation_id, "complete"), body=body), Operation.of
-        )
-
     def cancel(self, operation_id: str) -> Talk[Operation]:
         """Cancel an operation."""
         return self._read(
@@ -77,9 +61,14 @@ class Verbs:
         request = Request("DELETE", path("operations", operation_id), twice_is_once=True)
         return understood((yield from exchange(request, replace(self.policy, patience=0.0))), Operation.of)
 
-    def page(self, key: str | None, cursor: str | None) -> Talk[tuple[list[Operation], str | None]]:
-        """List one page of pending operations."""
-        query = () if key is None else (("key", key),)
+    def page(
+        self, key: str | None, cursor: str | None, *, state: str = "pending", id_prefix: str = ""
+    ) -> Talk[tuple[list[Operation], str | None]]:
+        """List one page of operations."""
+        query: tuple[tuple[str, str], ...] = () if key is None else (("key", key),)
+        # Left out as long as it can be: an older service does not know them.
+        query += (("state", state),) if state != "pending" else ()
+        query += (("id_prefix", id_prefix),) if id_prefix else ()
         return self._page(path("operations"), query, cursor, "operations", Operation.of)
 
     def signal(self, key: str, value: object, amount: int | None, voter: str | None) -> Talk[int]:
@@ -166,6 +155,45 @@ class Verbs:
 def once(where: str, body: Mapping[str, Any]) -> Request:
     """Return a request to POST what happens once, however often it is sent."""
     return Request("POST", where, body=body, headers={"Idempotency-Key": new_id()}, twice_is_once=True)
+
+
+def asked(
+    keys: Iterable[str] | None,
+    *,
+    need: object = "any",
+    timeout: Duration | None = None,
+    deadline: dt.datetime | None = None,
+    since: str | int | None = None,
+    keep: Duration | None = None,
+    ask: Mapping[str, Any] | None = None,
+    announce: str | None = None,
+    deliver: str | None = None,
+    data: object = UNSET,
+) -> dict[str, Any]:
+    """Return the body of a submission, without what is not given.
+
+    Raises:
+        TypeError: ``keys`` is a string.
+    """
+    if isinstance(keys, str):
+        raise TypeError(f"keys must be an iterable of keys, got {keys!r}; did you mean [{keys!r}]?")
+    members: dict[str, Any] = {
+        "keys": None if keys is None else list(keys),
+        "since": since,
+        "keep": in_body(keep),
+        "ask": None if ask is None else dict(ask),
+        "announce": announce,
+        "deliver": deliver,
+    }
+    body = {name: value for name, value in members.items() if value is not None}
+    body |= {"need": need, **due(timeout, deadline)}
+    return body if data is UNSET else {**body, "data": data}
+
+
+def due(timeout: Duration | None, deadline: dt.datetime | None) -> dict[str, Any]:
+    """Return the members for a deadline; raises as `deadline_text`. Both are left to the service to refuse."""
+    body: dict[str, Any] = {"timeout": in_body(timeout)}
+    return body if deadline is None else {**body, "deadline": deadline_text(deadline)}
 
 
 def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,94 @@
+"""Questions of a client: asked once through lost answers and restarts, answered by another, moved and forgotten."""
+
+import datetime as dt
+
+import pytest
+import pytest_asyncio
+
+from purgatory_async.client import RequestRefused
+from tests.client.test_clients import Served
+
+pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
+
+ASK = {"title": "Deploy?", "choices": ["yes", "no"], "comment": "optional"}
+
+
+@pytest_asyncio.fixture
+async def served():
+    made = Served()
+    yield made
+    await made.aclose()
+
+
+async def through(served, call):
+    """Make a call whose answer is lost once."""
+    served.wire.lose = 1
+    asked = await served.start(call)
+    await served.advance(1)
+    return await asked
+
+
+async def test_a_lost_answer_to_an_attach_attaches(served):
+    call = served.client.attach("o", timeout="1h", keep=dt.timedelta(days=7), ask=ASK)
+    asked = await through(served, call)
+    assert (asked.attached, asked.keep, asked.ask["choices"]) == (True, 604_800, ["yes", "no"])
+    assert served.pending == 1
+    again = await served.client.attach("o", ["o"], timeout=3600, keep="168h", ask=ASK)
+    assert (again.attached, again.id) == (True, "o")
+    with pytest.raises(RequestRefused) as refused:
+        await served.client.attach("o")
+    assert refused.value.document["differs"] == ["timeout", "keep", "ask"]
+
+
+async def test_a_new_one_is_not_attached(served):
+    assert not (await served.client.attach("o", ["k"], data=1)).attached
+
+
+async def test_a_persons_answer_is_given_once(served):
+    await served.client.attach("o", ask=ASK)
+    call = served.client.answer("o", "no", comment="not today", by="ann")
+    answered = await through(served, call)
+    assert (answered.state, answered.choice, answered.comment) == ("completed", "no", "not today")
+    assert (answered.by, answered.error) == ("ann", None)
+    with pytest.raises(RequestRefused, match="already-ended"):
+        await served.client.answer("o", "yes")
+
+
+async def test_programs_complete_and_fail(served):
+    for operation_id in ("a", "b"):
+        await served.client.attach(operation_id)
+    completed = await served.client.complete("a", {"n": 1}, by="ci")
+    failed = await served.client.fail("b", "no such build")
+    assert (completed.result, completed.by, completed.choice) == ({"n": 1}, "ci", None)
+    assert (failed.state, failed.error) == ("failed", "no such build")
+    found = [each.id async for each in served.client.operations(state="ended")]
+    assert found == ["a", "b"]
+    assert [each.id async for each in served.client.operations(state="all", id_prefix="b")] == ["b"]
+
+
+async def test_a_deadline_is_moved_and_taken_away(served):
+    made = await served.client.submit(["k"], operation_id="o", timeout=10)
+    moved = await served.client.reschedule("o", timeout="1m")
+    assert moved.deadline > made.deadline
+    at = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
+    assert dt.datetime.fromisoformat((await served.client.reschedule("o", deadline=at)).deadline) == at
+    assert (await served.client.reschedule("o")).deadline is None
+    with pytest.raises(ValueError, match="without a time zone"):
+        await served.client.reschedule("o", deadline=at.replace(tzinfo=None))
+
+
+async def test_what_was_read_is_forgotten(served):
+    await served.client.attach("o", keep="1d")
+    await served.client.complete("o")
+    for _ in range(2):
+        await served.client.forget("o")
+    with pytest.raises(RequestRefused, match="forgotten"):
+        await served.client.attach("o", keep="1d")
+
+
+async def test_queues_and_earlier_signals_reach_an_operation(served):
+    await served.client.signal("k", 1)
+    ended = await served.client.submit(["k"], operation_id="o", since=0, announce="asks", deliver="done")
+    assert (ended.state, ended.gap, ended.announce) == ("completed", False, "asks")
+    items = [(await served.client.take(queue)).item for queue in ("asks", "done")]
+    assert [item["event"] for item in items] == ["submitted", "ended"]

@@ -7,6 +7,7 @@ import random
 DELAYS = (0, 0, 0.7, 1.3)
 KEYS = QUEUES = ("a", "b", "c")
 IDS = [f"o{number}" for number in range(6)]
+PROMISED = [f"p{number}" for number in range(4)]
 # Not known before, or estimated; the ids of operations are the script's own.
 HIDDEN = frozenset(
     {
@@ -72,10 +73,48 @@ def _end(draw, timed):
     return "POST", f"/v1/operations/{draw.choice(IDS)}/complete", {"result": draw.randint(0, 9)}, None
 
 
+def _attach(draw, timed):
+    operation = draw.choice(PROMISED)
+    body = {"keep": draw.choice(["1h", "1h", "7d", 0]), "data": draw.choice([1, 1.0])}
+    for member, values in (
+        ("ask", [{"title": "Go?", "choices": ["yes", "no"], "comment": "optional"}] * 3),
+        ("announce", QUEUES),
+        ("deliver", QUEUES),
+        ("since", [0, 10_000, "now"]),
+        ("keys", [["a"], ["a", "b"]]),
+    ):
+        if draw.random() < 0.4:
+            body[member] = draw.choice(values)
+    if timed and draw.random() < 0.5:
+        body["timeout"] = draw.choice([0, 1.3, "3200ms"])
+    wait = "?wait=900ms" if timed and draw.random() < 0.3 else ""
+    # Mostly of one body for each id, so that some attach.
+    fixed = {"keep": "1h", "data": 1, "keys": [operation]}
+    return "PUT", f"/v1/operations/{operation}{wait}", fixed if draw.random() < 0.6 else body, None
+
+
+def _answer(draw, timed):
+    operation = draw.choice(PROMISED)
+    verb, body = draw.choice(
+        [
+            ("complete", {"result": draw.choice([1, 1.0, None])}),
+            ("complete", {"result": 1, "by": "ann"}),
+            ("fail", {"error": "no"}),
+            ("answer", {"choice": draw.choice(["yes", "no", "perhaps"])}),
+            ("answer", {"choice": "yes", "comment": "why not", "by": "ann"}),
+            ("reschedule", {"timeout": draw.choice([None, 3.3, "1h"])}),
+            ("forget", {}),
+        ]
+    )
+    once = f"answer-{draw.randint(0, 1)}" if verb != "forget" and draw.random() < 0.2 else None
+    return "POST", f"/v1/operations/{operation}/{verb}", body, once
+
+
 def _read(draw, timed):
     wait = "?wait=2200ms" if timed and draw.random() < 0.5 else ""
     targets = (
-        f"/v1/operations/{draw.choice(IDS)}{wait}",
+        f"/v1/operations/{draw.choice(IDS + PROMISED)}{wait}",
+        f"/v1/operations?state={draw.choice(('ended', 'all', 'failed'))}&id_prefix=p",
         f"/v1/keys/{draw.choice(KEYS)}{wait}",
         f"/v1/operations?key={draw.choice(KEYS)}",
         "/v1/operations?limit=2",
@@ -140,6 +179,7 @@ def _queue(draw, timed):
 
 _MAKERS = (
     *(_submit, _submit, _submit, _signal, _signals, _end, _read, _read),
+    *(_attach, _attach, _answer, _answer),
     *(_put, _put, _take, _take, _give_back, _give_back, _queue),
 )
 

@@ -270,3 +270,10 @@ async def test_a_log_closed_beneath_it_ends_its_run(workers):
     await MemoryLog.aclose(worker.log.inner)
     with pytest.raises(LogError, match=r"log is closed|was closed"):
         await worker.stopped
+
+
+async def test_a_new_store_begins_at_the_level_of_its_first_worker(workers):
+    here, there = await workers.start(), await workers.start()
+    assert await settled(here, there)
+    assert (here.state.fold.level, there.state.fold.level) == (2, 2)
+    assert workers.store.kinds()[0] == "SetLevel"

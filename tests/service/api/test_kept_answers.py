@@ -125,6 +125,17 @@ async def test_queues_hear_of_the_submission_and_the_end(client):
     assert (await client.request("POST", "/v1/queues/done/take", {})).status == 204
 
 
+async def test_each_end_is_told_once_in_the_order_of_submission(client):
+    for name in "cab":
+        await put(client, {"keys": ["k"], "deliver": "done"}, f"/v1/operations/{name}")
+    await client.signal("k")
+    await put(client, {"deliver": "done"})
+    await post(client, "complete", {})
+    items = (await client.request("GET", "/v1/queues/done/items")).json["items"]
+    assert [each["item"]["operation"] for each in items] == ["c", "a", "b", "deploy-77"]
+    assert len({each["id"] for each in items}) == 4
+
+
 @pytest.mark.parametrize("member", ["announce", "deliver"])
 async def test_a_full_queue_refuses_a_submission_and_never_an_end(client, member):
     await put(client, {member: "q", "deliver": "q"})

@@ -3,6 +3,7 @@
 from functools import partial
 
 from purgatory_async.durable.fold.entries import Entry
+from purgatory_async.durable.fold.fold import LEVEL
 from purgatory_async.durable.later import Later, after
 from purgatory_async.durable.state import Answer, Guard, State, caught_up
 from purgatory_async.service.contract import problems
@@ -14,7 +15,8 @@ def propose(state: State, entry: Entry, by: Guard) -> Later[Answer]:
     Raises:
         Problem: ``upgrade-pending``; nothing was proposed.
     """
-    if entry.level <= state.fold.level:
+    level = state.fold.level
+    if level == LEVEL or entry.level <= level:  # to ask an entry takes longer
         return state.propose(entry, by)
     return after(caught_up(state), partial(_propose, state, entry, by))
 

@@ -11,7 +11,9 @@ it, and also if some of them begin at a checkpoint.
 | `results` | what comes out |
 | `log_clock` | the clock of its timer, which stands at log time |
 | `shared` | the step and the limits, which all parts read |
-| `operations`, `kept_signals`, `queues`, `leases`, `replays`, `writers` | the parts of the state |
+| `operations`, `kept_answers`, `kept_signals`, `queues`, `leases`, `replays`, `writers` | the parts of the state |
+| `promises`, `telling` | what few operations have: questions, times to be kept, queues that hear of them |
+| `same` | whether two submissions, or two answers, mean the same |
 | `operation_rules`, `signal_rules`, `queue_rules` | what entries do to them |
 | `records`, `checkpoint` | the state as lines of JSON, and its digest |
 

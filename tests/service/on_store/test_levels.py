@@ -69,7 +69,7 @@ async def test_two_puts_make_one_operation_and_one_announcement(members):
         assert len(items) == 1
 
 
-async def test_once_raised_a_level_lets_promises_in_and_older_workers_out(older, monkeypatch):
+async def test_a_raised_level_lets_promises_in_and_older_workers_out(older, monkeypatch):
     newer = await older.start()
     assert (await newer.request("PUT", ONE, {"keep": "1h"})).slug == "upgrade-pending"
     older.store.append([codec.encode(SetLevel(level=2))])

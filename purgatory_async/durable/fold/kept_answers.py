@@ -28,43 +28,43 @@ class Until(Generic[K, V]):
     (None, None, None)
     >>> kept.pop("c"), kept.first
     (3, (20, 'a'))
+
+    Attributes:
+        by_name: Each time and value, for reading.
     """
 
-    __slots__ = ("_by_name", "_heap")
+    __slots__ = ("_heap", "by_name")
 
     def __init__(self) -> None:
-        self._by_name: dict[K, tuple[int, V]] = {}
+        self.by_name: dict[K, tuple[int, V]] = {}
         self._heap: list[tuple[int, K]] = []
 
     def __repr__(self) -> str:
         return f"<Until names={len(self)}>"
 
     def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return len(self.by_name)
 
     def __iter__(self) -> Iterator[tuple[K, int, V]]:
         """Iterate over each name, its time and its value, in the order in which they go. O(n log n)."""
-        order = sorted((until_us, name) for name, (until_us, _) in self._by_name.items())
-        return ((name, until_us, self._by_name[name][1]) for until_us, name in order)
+        order = sorted((until_us, name) for name, (until_us, _) in self.by_name.items())
+        return ((name, until_us, self.by_name[name][1]) for until_us, name in order)
 
     def get(self, name: K) -> V | None:
         """Return the value of a name; None for an unknown one. O(1)."""
-        known = self._by_name.get(name)
+        known = self.by_name.get(name)
         return None if known is None else known[1]
 
     def add(self, name: K, until_us: int, value: V) -> None:
         """Add a name, which is new. O(log n)."""
-        self._by_name[name] = until_us, value
+        self.by_name[name] = until_us, value
         heappush(self._heap, (until_us, name))
 
     def pop(self, name: K) -> V:
         """Remove a name, and return its value. O(1), amortised."""
-        _, value = self._by_name.pop(name)
-        if len(self._heap) > _FEW + 2 * len(self._by_name):
-            self._heap = [(until_us, each) for each, (until_us, _) in self._by_name.items()]
+        _, value = self.by_name.pop(name)
+        if len(self._heap) > _FEW + 2 * len(self.by_name):
+            self._heap = [(until_us, each) for each, (until_us, _) in self.by_name.items()]
             heapify(self._heap)
         return value
 
@@ -74,7 +74,7 @@ class Until(Generic[K, V]):
         heap = self._heap
         while heap:
             until_us, name = heap[0]
-            known = self._by_name.get(name)
+            known = self.by_name.get(name)
             if known is not None and known[0] == until_us:
                 return heap[0]
             heappop(heap)

@@ -14,7 +14,6 @@ from purgatory_async.durable.fold.kept_bytes import (
     ANSWER_BYTES,
     length,
     size_of_operation,
-    size_of_terms,
     size_of_voter,
 )
 from purgatory_async.durable.fold.kept_signals import KeptSignals
@@ -23,8 +22,8 @@ from purgatory_async.durable.fold.promises import (
     Ending,
     answer_text,
     end_item,
-    reserved_for,
     size_of_item,
+    size_of_promise,
     submit_item,
 )
 from purgatory_async.durable.fold.queues import Queues
@@ -91,8 +90,8 @@ class OperationRules:
     def _submit(self, entry: kinds.SubmitOperation) -> Result:
         operations = self._operations
         known = attached(operations, entry) if entry.attach else None
-        if known is None:
-            known = self._replayed_submission(entry)
+        if known is None and isinstance(entry.idem, str):
+            known = self._replayed_submission(entry, entry.idem)
         if known is not None:
             return known
         earlier = NONE_EARLIER if entry.since is UNSET else self._earlier(entry)
@@ -102,16 +101,14 @@ class OperationRules:
         operation = operations.submit(entry)
         if earlier is not NONE_EARLIER:
             self._catch_up(operation, earlier)
-        if entry.timeout_us == 0 or entry.until_us is not UNSET:
+        if entry.timeout_us == 0 or operation.promise is not None:
             clock = self._shared.clock
             clock.advance_to(clock.now_us)
         return Submitted(operation.id, operation.state)
 
-    def _replayed_submission(self, entry: kinds.SubmitOperation) -> Result | None:
+    def _replayed_submission(self, entry: kinds.SubmitOperation, idem: str) -> Result | None:
         """Return what answers a submission with a known Idempotency-Key; None for a new one."""
-        if not isinstance(entry.idem, str):
-            return None
-        operations, key = self._operations, (entry.owner, entry.idem)
+        operations, key = self._operations, (entry.owner, idem)
         known, forgotten = operations.by_idem.get(key), operations.answers.by_idem.get(key)
         if known is not None and operations.idem_of[known.id][1] == entry.digest:
             return Submitted(known.id, known.state, replayed=True)
@@ -143,7 +140,7 @@ class OperationRules:
 
     def _growth(self, entry: kinds.SubmitOperation, earlier: Earlier) -> tuple[int, int]:
         """Return how many bytes a submission pins at most: for all owners, and for its own."""
-        growth = own = size_of_operation(entry) + size_of_terms(entry) + reserved_for(entry)
+        growth = own = size_of_operation(entry) + size_of_promise(entry)
         if isinstance(entry.announce, str):
             item = size_of_item(entry.announce, submit_item(entry.id))
             growth, own = growth + item, own + item

@@ -16,15 +16,9 @@ from purgatory_async import Outcome, Purgatory
 from purgatory_async.durable.documents import Attached, OperationView, State
 from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.kept_answers import Gone, KeptAnswers
-from purgatory_async.durable.fold.kept_bytes import (
-    KeptBytes,
-    length,
-    size_of_operation,
-    size_of_terms,
-    text_of_id,
-)
+from purgatory_async.durable.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
 from purgatory_async.durable.fold.needs import Voters, need_for
-from purgatory_async.durable.fold.promises import Ending, Promise
+from purgatory_async.durable.fold.promises import Ending, Promise, size_of_promise
 from purgatory_async.durable.fold.remembered import Remembered
 from purgatory_async.durable.fold.same import Terms
 from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, SECOND, Effect, Shared, whole_ms
@@ -113,17 +107,18 @@ class Operation(SignalledOperation):
         self.id = order.id
         self.data = order.data
         self.owner = order.owner
-        until_us: int | UnsetType | None = order.until_us
-        if isinstance(until_us, UnsetType):
-            until_us = None if order.timeout_us is None else submitted_us + order.timeout_us
-        self.deadline_us = until_us
+        self.deadline_us = None if order.timeout_us is None else submitted_us + order.timeout_us
         self.ended_us = 0
         self.size = size_of_operation(order)
         self.ending: Ending | None = None
         self.promise: Promise | None = None
-        if order.promises:
-            self.promise = Promise.of(order)
-            self.size += size_of_terms(order) + self.promise.reserved
+
+    def promise_as(self, order: SubmitOperation) -> None:
+        """Take over what its submission asks for besides the usual. O(1)."""
+        self.promise = Promise.of(order)
+        self.size += size_of_promise(order)
+        if not isinstance(order.until_us, UnsetType):
+            self.deadline_us = order.until_us
 
     def _new_ledger(self) -> Ledger:
         return Shown(self._operations.kept)
@@ -289,16 +284,19 @@ class Operations:
     def submit(self, order: SubmitOperation) -> Operation:
         """Add a pending operation under a free id. O(keys)."""
         shared = self._shared
-        now_us, until_us = shared.clock.now_us, order.until_us
+        now_us = shared.clock.now_us
         timeout = shared.seconds_until(now_us + order.timeout_us) if order.timeout_us else order.timeout_us
-        if not isinstance(until_us, UnsetType):
-            timeout = self._left(until_us)
         operation = Operation(self, order, shared.position, now_us, timeout)
+        if order.promises:
+            operation.promise_as(order)
+            if operation.deadline_us is not None and timeout is None:
+                operation.timeout = self._left(operation.deadline_us)
         shared.totals.submitted += 1
         shared.effects.append(OperationSubmitted(operation))
         self.add(operation, order.idem, order.digest)
         self.purgatory.try_complete_else_watch(operation, order.keys)
-        self.telling.submitted(operation, order.announce)
+        if operation.promise is not None:
+            self.telling.submitted(operation)
         return operation
 
     def reschedule(self, operation: Operation, deadline_us: int | None) -> None:
@@ -328,10 +326,11 @@ class Operations:
         owner = operation.owner
         self.kept.pin(operation.size, owner)
         self.voting += isinstance(operation.need, Voters)
-        self.asking += operation.asks
+        if operation.promise is not None:
+            self.asking += operation.asks
         self.by_id[operation.id] = operation
         self.forgotten.discard(operation.id)
-        if operation.id in self.answers.ids:
+        if operation.id in self.answers.ids.by_name:
             self.answers.discard(operation.id)
         if owner is not None:
             self.pending_of[owner] = self.pending_of.get(owner, 0) + 1
@@ -390,7 +389,7 @@ class Operations:
         """Forget the operation that ended first; False if only the newest is left, whose client has yet to read it."""
         if len(self.ended_ones) <= 1:
             return False
-        self._forget_oldest(self._shared.clock.now_us)
+        self._forget(self.ended_ones.popleft(), self._shared.clock.now_us)
         return True
 
     def pending(self) -> Iterator[Operation]:
@@ -408,7 +407,7 @@ class Operations:
             next_us = self.ended_ones[0].ended_us + retention if self.ended_ones else NEVER_US
             if next_us > whole_us:
                 return min(next_us, self.forgotten.forget(whole_us))
-            self._forget_oldest(max(whole_ms(next_us), self._shared.before_us))
+            self._forget(self.ended_ones.popleft(), max(whole_ms(next_us), self._shared.before_us))
         return whole_us
 
     def forget_kept(self, whole_us: int) -> int:
@@ -436,9 +435,6 @@ class Operations:
         if gone is None and operation_id in self.forgotten:
             return Gone(self.forgotten.get(operation_id))
         return gone
-
-    def _forget_oldest(self, at_us: int) -> None:
-        self._forget(self.ended_ones.popleft(), at_us)
 
     def _forget(self, operation: Operation, at_us: int) -> None:
         idem = self._remove(operation)

@@ -10,7 +10,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from purgatory_async.durable.documents import Ask, Attached
 from purgatory_async.durable.fold.entries import Instant, OptionalDuration, SubmitOperation, Text
-from purgatory_async.durable.fold.kept_bytes import ANSWER_BYTES, PIECE_BYTES, length, text_bytes
+from purgatory_async.durable.fold.kept_bytes import (
+    ANSWER_BYTES,
+    PIECE_BYTES,
+    length,
+    size_of_terms,
+    text_bytes,
+)
 
 SUBMITTED: Final = "submitted"
 ENDED: Final = "ended"
@@ -82,6 +88,11 @@ def reserved_for(order: SubmitOperation) -> int:
     if isinstance(order.deliver, str):
         size += size_of_item(order.deliver, end_item(order.id, _LONGEST))
     return size
+
+
+def size_of_promise(order: SubmitOperation) -> int:
+    """Return what an operation counts for what it promises, while it is pending. O(1)."""
+    return size_of_terms(order) + reserved_for(order)
 
 
 def size_of_item(queue: str, item: Raw) -> int:

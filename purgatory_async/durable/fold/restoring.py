@@ -236,6 +236,8 @@ class _Lines:
             deliver=line.deliver,
         )
         operation = Operation(operations, order, line.position, line.submitted_us, None)
+        if order.promises:
+            operation.promise_as(order)
         pending = line.state == "pending"
         if line.moved:
             operation.promised().moved = line.moved

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 from msgspec import Raw, UnsetType
 
 from purgatory_async.durable.documents import State
-from purgatory_async.durable.fold.entries import Text
 from purgatory_async.durable.fold.promises import Promise, end_item, submit_item
 
 MAX_BATCH: Final = 1_000
@@ -57,10 +56,11 @@ class Telling:
     def __repr__(self) -> str:
         return f"<Telling untold={len(self.untold)}>"
 
-    def submitted(self, operation: Told, queue: Text) -> None:
+    def submitted(self, operation: Told) -> None:
         """Tell a submission, if it names a queue for that. O(log items of the queue)."""
-        if not isinstance(queue, UnsetType):
-            self._tell(queue, submit_item(operation.id), operation.owner)
+        promise = operation.promise
+        if promise is not None and not isinstance(promise.announce, UnsetType):
+            self._tell(promise.announce, submit_item(operation.id), operation.owner)
 
     def ended(self, operation: Told) -> None:
         """Note an end, if its operation names a queue for it. O(1)."""

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 BOUNDS = {
     "bytes of what is kept, at most --max-bytes; see `fold.kept_bytes`": """
         held.feed:Feed._ring durable.fold.items:Queue.hidden durable.fold.items:Queue.ready
-        durable.fold.kept_answers:KeptAnswers.by_idem durable.fold.kept_answers:Until._by_name
+        durable.fold.kept_answers:KeptAnswers.by_idem durable.fold.kept_answers:Until.by_name
         durable.fold.kept_answers:Until._heap durable.fold.kept_signals:KeptSignals.keys
         durable.fold.operations:Operations.by_id durable.fold.operations:Operations.by_idem
         durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of

@@ -133,9 +133,9 @@ class Operation:
         return self._answered("comment")
 
     def _answered(self, member: str) -> str | None:
-        if self.ask is None or self.state != "completed" or not isinstance(self.result, Mapping):
+        if self.ask is None or self.state != "completed" or not isinstance(self.result, dict):
             return None
-        return cast("Mapping[str, str]", self.result).get(member)
+        return cast("dict[str, str]", self.result).get(member)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Operation":

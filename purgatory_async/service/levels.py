@@ -16,12 +16,12 @@ def propose(state: State, entry: Entry, by: Guard) -> Later[Answer]:
         Problem: ``upgrade-pending``; nothing was proposed.
     """
     level = state.fold.level
-    if level == LEVEL or entry.level <= level:  # to ask an entry takes longer
+    if level == LEVEL or entry.needed_level <= level:  # to ask an entry takes longer
         return state.propose(entry, by)
     return after(caught_up(state), partial(_propose, state, entry, by))
 
 
 def _propose(state: State, entry: Entry, by: Guard, _: None) -> Later[Answer]:
-    if entry.level > state.fold.level:
-        raise problems.upgrade_pending(state.fold.level, entry.level)
+    if entry.needed_level > state.fold.level:
+        raise problems.upgrade_pending(state.fold.level, entry.needed_level)
     return state.propose(entry, by)

@@ -49,6 +49,8 @@ def _of_submission(refused: Refused, entry: Proposal, fold: Fold) -> problems.Pr
                 return forgotten(entry.id, fold)
             case "queue-full":
                 return _full(entry, fold)
+            case _:
+                pass
     return problems.overloaded("operations", fold.shared.limits.max_pending)
 
 

@@ -54,7 +54,7 @@ class Entry(
         return 1
 
     @property
-    def level(self) -> int:
+    def needed_level(self) -> int:
         """The level that the log must have."""
         return 1
 
@@ -110,7 +110,7 @@ class SubmitOperation(Entry, tag="submit"):
         )
 
     @property
-    def level(self) -> int:
+    def needed_level(self) -> int:
         """2 with a member of its own."""
         return 2 if self.promises or self.attach or self.since is not UNSET else 1
 
@@ -156,7 +156,7 @@ class _OfLevel2(Entry):
     """A kind that level 1 does not have."""
 
     @property
-    def level(self) -> int:
+    def needed_level(self) -> int:
         """2."""
         return 2
 

@@ -149,7 +149,8 @@ def _change(
             return after(pending, lambda ended: _ended(service, operation, ended=ended))
 
         def _once(once: Repeatable) -> Given:
-            entry.idem, entry.digest, entry.owner = *once, request.grant.owner
+            entry.idem, entry.digest = once
+            entry.owner = request.grant.owner
             return after(change(service, operation, entry, request), _changed)
 
         def _changed(replayed: bool) -> Given:

@@ -35,7 +35,7 @@ async def test_at_level_1_only_its_entries_are_written(older, seed):
         statuses = {each.status for each in player._sent}
         assert 503 in statuses
         assert statuses & {200, 201, 202}
-    assert {entry.level for entry in older.store.decoded()} == {1}
+    assert {entry.needed_level for entry in older.store.decoded()} == {1}
     assert not [entry for entry in older.store.decoded() if isinstance(entry, SetLevel)]
     await asyncio.gather(*(member.service.state.caught_up() for member in members))
     first, second = (digest(member.service.fold) for member in members)

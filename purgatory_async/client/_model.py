@@ -133,9 +133,10 @@ class Operation:
         return self._answered("comment")
 
     def _answered(self, member: str) -> str | None:
-        if self.ask is None or self.state != "completed" or not isinstance(self.result, dict):
+        result: object = self.result
+        if self.ask is None or self.state != "completed" or not isinstance(result, dict):
             return None
-        return cast("dict[str, str]", self.result).get(member)
+        return cast("dict[str, str]", result).get(member)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Operation":

@@ -82,7 +82,7 @@ def reschedule_operation(service: HttpService, request: Request) -> Given:
     body, text = _begun(request, RESCHEDULE)
     if body.timeout is body.deadline is UNSET:
         raise problems.invalid("", f"must have a timeout or a deadline, null for none, got {text.decode()}")
-    timeout_us, until_us = deadline_of(body.timeout, body.deadline, service.state.now_us())
+    timeout_us, until_us = deadline_of(body.timeout, body.deadline, service.state.now_us)
 
     def _entry(operation: Operation) -> Change:
         _check_own(request, operation)

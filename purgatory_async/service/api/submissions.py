@@ -1,5 +1,7 @@
 """The bodies of submissions as entries of the log."""
 
+from collections.abc import Callable
+
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.deadlines import due_us
@@ -27,7 +29,7 @@ def entry_of(order: Attach, operation_id: str, service: HttpService, request: Re
             not use.
     """
     keys = _keys_of(order, operation_id)
-    timeout_us, until_us = deadline_of(order.timeout, order.deadline, service.state.now_us())
+    timeout_us, until_us = deadline_of(order.timeout, order.deadline, service.state.now_us)
     if not isinstance(order.ask, UnsetType):
         check_ask(order.ask)
     entry = SubmitOperation(
@@ -55,7 +57,7 @@ def entry_of(order: Attach, operation_id: str, service: HttpService, request: Re
 
 
 def deadline_of(
-    timeout: float | str | UnsetType | None, deadline: str | UnsetType | None, now_us: int
+    timeout: float | str | UnsetType | None, deadline: str | UnsetType | None, now_us: Callable[[], int]
 ) -> tuple[int | None, int | UnsetType]:
     """Return a timeout in microseconds, None for none, and a deadline as a log time; one of the two at most.
 
@@ -75,7 +77,7 @@ def deadline_of(
             "/deadline", f"must be left out beside the timeout {timeout!r}, got {deadline!r}"
         )
     try:
-        return None, due_us(deadline, now_us)
+        return None, due_us(deadline, now_us())
     except ValueError as error:
         raise problems.invalid("/deadline", str(error)) from None
 

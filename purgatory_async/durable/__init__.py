@@ -12,5 +12,7 @@
 | `steps`, `ticks`, `heartbeat`, `log_time`, `tasks`, `loading`, `recovery` | what drives it |
 | `history`, `since`, `listing` | for readers: the history of an index, what came after it, what is pending |
 | `urls`, `store_url`, `patient` | a log from its URL, also while its engine is away |
+| `links/` | links by which a person answers |
+| `private_file` | files of secrets |
 | `checkpoints/` | checkpoints, exports, and what ``purgatory store`` does |
 """

@@ -7,13 +7,12 @@ whole file. The error names the file and line but quotes neither, because a misp
 
 import hashlib
 import hmac
-import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from purgatory_async.durable.private_file import read_private
 from purgatory_async.service.access.grants import PERIODS, Grant, OwnerLimits, Permission, Rate, short_name
 from purgatory_async.service.contract.byte_order import bom_fault
 from purgatory_async.service.contract.names import MAX_KEY_BYTES, checked_key
@@ -36,7 +35,6 @@ _SPACE: Final = re.compile(rb"[ \t]+")
 _NAME: Final = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
 _NUMBER: Final = re.compile(rb"0{0,8}[1-9][0-9]{0,14}")
 _RATE: Final = re.compile(rb"([1-9][0-9]{0,5})/([smhd])")
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Tokens:
@@ -68,36 +66,16 @@ class Tokens:
 
 
 def read_tokens(path: Path) -> Tokens:
-    """Read a tokens file.
-
-    As ssh does with private keys, refuses the process's own file if group or others have any access. A file of
-    another user passes: secrets mounted into a container belong to root.
+    """Read a tokens file, as `read_private` does.
 
     Raises:
         SettingsError: The file is unreadable, open to others, or has a mistake.
     """
     try:
-        with open(path, "rb", opener=_opened) as file:  # Path.open takes no opener
-            _check_status(path, os.fstat(file.fileno()))
-            text = file.read(MAX_FILE + 1)
-    except OSError as error:
-        raise SettingsError(f"tokens: cannot read {path}: {error.strerror}") from None
-    if len(text) > MAX_FILE:
-        raise SettingsError(f"tokens: {path} must have at most {MAX_FILE} bytes, got more")
+        text = read_private(path, MAX_FILE)
+    except ValueError as error:
+        raise SettingsError(f"tokens: {error}") from None
     return parse_tokens(text, str(path))
-
-
-def _opened(path: str, flags: int) -> int:
-    # Opening a pipe without a writer would block for ever; a regular file ignores the flag.
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-def _check_status(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise SettingsError(f"tokens: {path} must be a regular file, got {stat.filemode(status.st_mode)}")
-    if status.st_uid == os.getuid() and status.st_mode & _OTHERS:
-        mode = stat.S_IMODE(status.st_mode)
-        raise SettingsError(f"tokens: {path} is open to other users (mode {mode:04o}): chmod 600 it")
 
 
 def parse_tokens(text: bytes, name: str) -> Tokens:

@@ -15,6 +15,7 @@ from purgatory_async.service.backing import keep
 from purgatory_async.service.contract.messages import Draining
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
 from purgatory_async.service.held.held import Held
+from purgatory_async.service.links import Links
 from purgatory_async.service.logs import Log
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.service import Service, utc_now
@@ -34,6 +35,7 @@ class HttpService(Service):
         draw: Returns a random fraction from 0 to 1, for the jitter.
 
     Attributes:
+        links: To its questions.
         held: What waits.
         peers: The other workers.
         recent, survey: The figures of the last minute, and what is pending.
@@ -41,7 +43,7 @@ class HttpService(Service):
         leaving: Whether ``/readyz`` answers 503; all other requests are served until it drains.
 
     Raises:
-        SettingsError: The journal's directory cannot be used.
+        SettingsError: The journal's directory or the file of link secrets cannot be used.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class HttpService(Service):
         wall_clock: Callable[[], dt.datetime] = utc_now,
         draw: Callable[[], float] = random.random,
     ) -> None:
+        self.links: Final = Links(settings)
         super().__init__(settings, timer=timer, wall_clock=wall_clock)
         # Without another clock, the loop's: a timer asks at each reading which one that is.
         self.now: Final = monotonic if timer is None else timer.time

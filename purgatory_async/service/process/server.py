@@ -49,8 +49,12 @@ DAMAGES: Final = (FoldError, LogDamaged)
 
 
 def signals_of(settings: Settings) -> tuple[signal.Signals, ...]:
-    """Return the signals that the service handles; without a tokens file SIGHUP ends a process, as usual."""
-    return (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if settings.tokens else ()))
+    """Return the signals that the service handles; without a file to read again SIGHUP ends a process, as usual."""
+    return (
+        signal.SIGTERM,
+        signal.SIGINT,
+        *((signal.SIGHUP,) if settings.tokens or settings.link_secret else ()),
+    )
 
 
 def store_of(settings: Settings) -> str:
@@ -166,7 +170,7 @@ class Server:
             repeated: Whether one that stops already counts this as the second.
         """
         if number == signal.SIGHUP:
-            self._reload_tokens()
+            self._reload()
         elif self._stopping:
             if repeated:
                 self._log.warning("stopping at once", signal=number.name)
@@ -219,6 +223,8 @@ class Server:
     async def _announce(self, announce: Callable[[str], None]) -> None:
         await self._accepting.wait()
         self._log.info("listening", address=self.address, store=store_of(self._settings))
+        if self.app.service.links.of_this_run:
+            self._log.warning("links end with this run: give --link-secret FILE to keep them")
         self._manager.ready(self.address)
         announce(self.address)
 
@@ -230,14 +236,21 @@ class Server:
                 # A service manager may signal a supervisor and its workers: only the supervisor repeats one.
                 self.obey(number, repeated=not supervised)
 
-    def _reload_tokens(self) -> None:
+    def _reload(self) -> None:
+        """Read the files of secrets again, each for itself."""
         self._manager.reloading()
-        try:
-            self.app.access.reload()
-        except SettingsError as error:
-            self._log.error("tokens kept as they were", reason=str(error))
-        else:
-            self._log.info("tokens read again", file=str(self._settings.tokens))
+        for what, file, reload in (
+            ("tokens", self._settings.tokens, self.app.access.reload),
+            ("link secrets", self._settings.link_secret, self.app.service.links.reload),
+        ):
+            if file is None:
+                continue
+            try:
+                reload()
+            except SettingsError as error:
+                self._log.error(f"{what} kept as they were", reason=str(error))
+            else:
+                self._log.info(f"{what} read again", file=str(file))
         self._manager.reloaded()
 
 
@@ -280,7 +293,7 @@ def run_on_uvloop(main: Callable[[], Awaitable[None]]) -> None:
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Run the service in this process until SIGTERM or SIGINT.
 
-    SIGHUP reads the tokens file again, if there is one; a bad one changes nothing and is logged.
+    SIGHUP reads the tokens file and the link secrets again, if there are any; a bad file changes nothing and is logged.
 
     Args:
         settings: All of them.
@@ -288,7 +301,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
 
     Raises:
         StartRefused: The sockets cannot be had, as `listen` says.
-        SettingsError: The tokens file is unusable, or the service manager's variables are.
+        SettingsError: The tokens file, the link secrets or the service manager's variables are unusable.
     """
     logging.captureWarnings(True)
     with listen(settings, os.environ) as listeners:

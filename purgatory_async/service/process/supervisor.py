@@ -44,6 +44,7 @@ from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.process.listeners import BACKLOG, Listeners, StartRefused, listen
 from purgatory_async.service.process.manager import Manager
 from purgatory_async.service.process.server import DAMAGED, REFUSED, run_on_uvloop, signals_of
+from purgatory_async.service.settings.public_url import PublicUrl
 from purgatory_async.service.settings.settings import Settings
 
 FIRST_PAUSE: Final = 1.0  # seconds before a worker is started again
@@ -314,7 +315,7 @@ class Supervisor:
 def _plain(settings: Settings) -> dict[str, object]:
     """Return the settings by name, as a configuration file could have them."""
     values = {known.name: getattr(settings, known.name) for known in fields(Settings)}
-    texts = {name: str(value) for name, value in values.items() if isinstance(value, Path)}
+    texts = {name: str(value) for name, value in values.items() if isinstance(value, Path | PublicUrl)}
     return {**values, **texts, "store": settings.store.url}
 
 

@@ -28,6 +28,7 @@ from purgatory_async.service.settings.addresses import (
     unix_socket,
 )
 from purgatory_async.service.settings.hosts import canonical_host, is_loopback
+from purgatory_async.service.settings.public_url import PublicUrl, public_url
 from purgatory_async.service.settings.sizes import GRAMMAR as SIZE_GRAMMAR
 from purgatory_async.service.settings.sizes import parse_size, size_text
 
@@ -236,6 +237,17 @@ class Settings:
     allow_host: tuple[str, ...] = _setting(
         (), host_names, "Another host name that requests may name; repeatable."
     )
+    public_url: PublicUrl | None = _setting(  # noqa: RUF009 - what it returns is a field
+        None,
+        public_url,
+        "URL under which people reach it, such as https://example.org/purgatory; questions get links below it.",
+    )
+    link_secret: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
+        None,
+        _path("file"),
+        "File with 1 to 4 secrets of at least 32 characters on lines of their own, which sign links.",
+        "one of this run; a store needs the file",
+    )
     insecure: bool = _setting(False, _switch, "Allow a reachable address without tokens.")
     journal: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
         None, _path("directory"), "Directory for a journal of every operation and signal; none by default."
@@ -299,6 +311,15 @@ class Settings:
         if self.workers > 1 and self.store.in_memory:
             raise SettingsError(
                 f"workers must be 1 with the store {MEMORY}, got {self.workers}; give --store sqlite:///PATH"
+            )
+        if self.link_secret and not self.public_url:
+            raise SettingsError(
+                f"link_secret must be none without public_url, got {str(self.link_secret)!r}; give --public-url URL"
+            )
+        if self.public_url and not (self.link_secret or self.store.in_memory):
+            raise SettingsError(
+                f"link_secret must be a file with public_url and the store {self.store}, got none;"
+                " give --link-secret FILE"
             )
         if self.journal and not self.store.in_memory:
             raise SettingsError(

@@ -31,7 +31,11 @@ def show_gauges(metrics: Metrics, state: State, held: Held) -> None:
     for name, documentation, read in (
         ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: held.requests.count),
         ("streams", "Readers of the events.", lambda: len(held.streams.running)),
-        ("asks_pending", "Operations with a question that wait.", lambda: state.fold.operations.asking),
+        (
+            "asks_pending",
+            "Operations with a question that wait.",
+            lambda: state.fold.operations.questions.pending,
+        ),
         (
             "answers_kept",
             "Ended operations that are kept for a time of their own.",

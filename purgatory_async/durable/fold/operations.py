@@ -18,7 +18,7 @@ from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.kept_answers import Gone, KeptAnswers
 from purgatory_async.durable.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
 from purgatory_async.durable.fold.needs import Voters, need_for
-from purgatory_async.durable.fold.promises import Ending, Promise, size_of_promise
+from purgatory_async.durable.fold.promises import Ending, Promise, Questions, size_of_promise
 from purgatory_async.durable.fold.remembered import Remembered
 from purgatory_async.durable.fold.same import Terms
 from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, SECOND, Effect, Shared, whole_ms
@@ -268,10 +268,9 @@ class Operations:
         """The Idempotency-Key and digest of each operation that has one."""
         self.by_idem: Final[dict[tuple[str | None, str], Operation]] = {}
         """The operations by owner and Idempotency-Key."""
+        self.questions: Final = Questions[Operation]()
         self.voting = 0
         """How many pending operations count voters."""
-        self.asking = 0
-        """How many pending operations have a question."""
         self.telling: Final = Telling(tell)
         self.kept: Final = shared.kept
         self._shared: Final = shared
@@ -326,9 +325,9 @@ class Operations:
         owner = operation.owner
         self.kept.pin(operation.size, owner)
         self.voting += isinstance(operation.need, Voters)
-        if operation.promise is not None:
-            self.asking += operation.asks
         self.by_id[operation.id] = operation
+        if operation.promise is not None and operation.asks:
+            self.questions.add(operation.position, operation)
         self.forgotten.discard(operation.id)
         if operation.id in self.answers.ids.by_name:
             self.answers.discard(operation.id)
@@ -462,7 +461,7 @@ class Operations:
         self._no_longer_pending(operation)
         answer = length(operation.result) + (0 if ending is None else ending.size)
         if promise is not None:
-            self.asking -= operation.asks
+            self.questions.pending -= operation.asks
             operation.size -= promise.reserved
             kept.pin(-promise.reserved, owner)
             promise.reserved = 0
@@ -489,6 +488,8 @@ class Operations:
         if shown is not None:
             shown.let_go()
         del self.by_id[operation.id]
+        if operation.promise is not None:
+            self.questions.pop(operation.position, None)
         idem = self.idem_of.pop(operation.id, ())
         if idem:
             del self.by_idem[operation.owner, idem[0]]

@@ -3,7 +3,7 @@
 Their ends are what the asker waits for, so with a time to be kept the room of an answer is reserved from the start.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -17,6 +17,8 @@ from purgatory_async.durable.fold.kept_bytes import (
     size_of_terms,
     text_bytes,
 )
+
+T = TypeVar("T")
 
 SUBMITTED: Final = "submitted"
 ENDED: Final = "ended"
@@ -80,6 +82,21 @@ class Ending(Struct, omit_defaults=True, frozen=True):
     def size(self) -> int:
         """The bytes that it counts."""
         return length(self.error) + sum(text_bytes(name) for name in (self.by, self.via) if name is not None)
+
+
+class Questions(dict[int, T]):
+    """The operations that ask a person, by the positions of their submissions, until they are forgotten.
+
+    Attributes:
+        pending: How many of them wait for an answer.
+    """
+
+    pending = 0
+
+    def add(self, position: int, operation: T) -> None:
+        """Add a pending one. O(1)."""
+        self[position] = operation
+        self.pending += 1
 
 
 def reserved_for(order: SubmitOperation) -> int:

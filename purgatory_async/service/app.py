@@ -26,7 +26,7 @@ from purgatory_async.service.contract.header_fields import Head
 from purgatory_async.service.held.given import HELD, Given, Streamed
 from purgatory_async.service.http.answer import Answer, refusal
 from purgatory_async.service.http.asgi import Adapter
-from purgatory_async.service.http.traffic import Traffic, decoded_path
+from purgatory_async.service.http.traffic import Traffic, shown_path
 from purgatory_async.service.http.wire import Wire
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.logs import Log, stderr_log
@@ -244,14 +244,18 @@ class Application:
                 self._log.error(
                     "request failed",
                     method=request.method,
-                    path=decoded_path(request.path),
+                    path=shown_path(request),
                     exc_info=error,
                 )
                 problem = problems.internal()
         self.traffic.refuse(problem.kind)
-        if problem.kind in problems.RETRIED:
-            return refusal(problem, ("Retry-After", str(self.service.retry_after())))
-        return refusal(problem)
+        again = (
+            (("Retry-After", str(self.service.retry_after())),) if problem.kind in problems.RETRIED else ()
+        )
+        endpoint = ROUTES.get(request.route, {}).get(request.method)
+        if endpoint is None or endpoint.refused is None:
+            return refusal(problem, *again)
+        return endpoint.refused(self.service, request, problem, again)
 
     def stamp(self, request: Request) -> bytes:
         """Return the fields of every answer: the request's id, and under ``/v1`` which state it is from."""

@@ -6,14 +6,15 @@ Every request passes these checks first, in this order:
 2. ``Host``, on open paths too. A browser treats a page that rebinds its name to our address (DNS rebinding) as same
    origin; only ``Host`` reveals it. Without tokens this check matters most. A probe of HTTP/1.0 may have none.
 3. ``Origin`` and ``Sec-Fetch-Site``, where the request may change something: browsers let any page send requests to
-   any address. No answer has a CORS header, so a page of another origin cannot read it.
+   any address. No answer has a CORS header, so a page of another origin cannot read it. The page
+   of a link is of the public URL, which a proxy may serve under another name than ``Host``.
 4. The token's scope, which depends on what is asked for.
 
 A request that is let in has an `Admission`, which is looked at again when the tokens change.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from purgatory_async.service.access.admission import Admission
@@ -23,6 +24,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import Address, Fields, Profile
 from purgatory_async.service.settings.hosts import (
     Authority,
+    Origin,
     canonical_address,
     canonical_host,
     parse_authority,
@@ -46,7 +48,10 @@ class Access:
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.tokens
-        self._hosts = frozenset({canonical_host(settings.host), *settings.allow_host})
+        public = settings.public_url
+        self._public: Final = None if public is None else public.origin
+        hosts = () if public is None else (public.origin.host,)
+        self._hosts = frozenset({canonical_host(settings.host), *settings.allow_host, *hosts})
         self._tokens: Tokens | None = None
         self._present: Final[dict[Admission, None]] = {}
         self.reload()
@@ -88,19 +93,21 @@ class Access:
         Raises:
             Problem: ``unauthorized``, ``bad-header``, ``misdirected``, ``cross-origin`` or ``forbidden``.
         """
-        grant = None
-        method = profile.method
-        if self._tokens is not None and not _is_open(methods, method):
+        grant, demand = None, methods.get(profile.method)
+        if self._tokens is not None and not _is_open(methods, demand):
             grant = _grant(self._tokens, profile.fields)
+        if demand is not None and demand.public:
+            self._own_host(profile.fields, address)
+            _check_origin(profile.fields, lambda page: page == self._public)
         # What a head says of its sender is the same for all requests that repeat it.
-        if address not in profile.senders and not _is_bare_probe(profile, methods):
+        elif address not in profile.senders and not _is_bare_probe(profile, methods):
             host = self._own_host(profile.fields, address)
-            if method not in _HARMLESS:
-                _check_origin(profile.fields, host)
+            if profile.method not in _HARMLESS:
+                _check_origin(profile.fields, lambda page: page.is_of(host))
             profile.senders.add(address)
         if grant is None:
             return None
-        return Admission(grant, _right(grant, methods[method]) if method in methods else None)
+        return Admission(grant, None if demand is None else _right(grant, demand))
 
     def _own_host(self, fields: Fields, address: Address) -> Authority:
         """Check that ``Host`` names this service; return it."""
@@ -144,9 +151,8 @@ def _grant(tokens: Tokens, fields: Fields) -> Grant:
     return grant
 
 
-def _is_open(methods: Mapping[str, Demand], method: str) -> bool:
-    """Whether the path needs no token; an unknown method needs none if no other does."""
-    demand = methods.get(method)
+def _is_open(methods: Mapping[str, Demand], demand: Demand | None) -> bool:
+    """Whether a method of a path needs no token; an unknown one needs none if no other does."""
     if demand is not None:
         return demand.permission is None
     return bool(methods) and all(known.permission is None for known in methods.values())
@@ -165,7 +171,7 @@ def _is_bound_address(host: Authority, address: Address) -> bool:
     return address is not None and host.host == canonical_address(address[0].partition("%")[0])
 
 
-def _check_origin(fields: Fields, own: Authority) -> None:
+def _check_origin(fields: Fields, is_own: Callable[[Origin], bool]) -> None:
     """Refuse requests from pages of another origin; only browsers send these headers."""
     for site in fields.values("sec-fetch-site"):
         if site.strip(b" \t") not in _OWN_SITES:
@@ -173,5 +179,5 @@ def _check_origin(fields: Fields, own: Authority) -> None:
     origins = fields.values("origin")
     if origins:
         page = parse_origin(origins[0].strip(b" \t")) if len(origins) == 1 else None
-        if page is None or not page.is_of(own):
+        if page is None or not is_own(page):
             raise problems.cross_origin("Origin", b", ".join(origins).decode("latin-1"))

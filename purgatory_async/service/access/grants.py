@@ -46,6 +46,11 @@ class Demand(Protocol):
         """Whether HTTP/1.0 may come without ``Host``."""
         ...
 
+    @property
+    def public(self) -> bool:
+        """Whether pages of the public URL may change something by it, and no others."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:

@@ -13,7 +13,7 @@ def delay_us(value: float | str | UnsetType) -> int:
     Raises:
         Problem: ``invalid`` at ``/delay``.
     """
-    return 0 if isinstance(value, UnsetType) else _checked("/delay", value)
+    return 0 if isinstance(value, UnsetType) else duration_us("/delay", value)
 
 
 def lease_us(value: float | str | UnsetType) -> int | UnsetType:
@@ -24,13 +24,18 @@ def lease_us(value: float | str | UnsetType) -> int | UnsetType:
     """
     if isinstance(value, UnsetType):
         return UNSET
-    lease = _checked("/lease", value)
+    lease = duration_us("/lease", value)
     if not lease:
         raise problems.invalid("/lease", f"must be above 0 seconds, got {value!r}")
     return lease
 
 
-def _checked(pointer: str, value: float | str) -> int:
+def duration_us(pointer: str, value: float | str) -> int:
+    """Return the duration at a place of a body.
+
+    Raises:
+        Problem: ``invalid`` at that place.
+    """
     try:
         seconds = checked_timeout(value, f"a {pointer[1:]}")
     except ValueError as error:

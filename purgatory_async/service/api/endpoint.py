@@ -14,9 +14,11 @@ from msgspec import Struct
 
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.held.given import Given
+from purgatory_async.service.http.answer import Answer
 from purgatory_async.service.http_service import HttpService
+from purgatory_async.service.records import Headers
 
 # Clients ask for the same paths again: how many are remembered, and how long each may be.
 REMEMBERED: Final = 1024
@@ -44,6 +46,8 @@ class Endpoint:
         answering: A scope that does in place of the other, for what a token may answer.
         adds_up: Whether a repeated request changes more, so that an Idempotency-Key is refused.
         probed: Whether HTTP/1.0 may ask for it without ``Host``.
+        public: Whether pages of the public URL may change something by it, and no others.
+        refused: Shows a problem; None for its document.
     """
 
     serve: Callable[[HttpService, Request], Given]
@@ -59,6 +63,8 @@ class Endpoint:
     answering: Permission | None = None
     adds_up: bool = False
     probed: bool = False
+    public: bool = False
+    refused: Callable[[HttpService, Request, Problem, Headers], Answer] | None = None
 
 
 Match = tuple[str, Mapping[str, Endpoint], bool, Mapping[str, bytes]]

@@ -15,7 +15,7 @@ from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Meaning, Repeatable, asked_of, digest_of, read_body
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.header_fields import Head
+from purgatory_async.service.contract.header_fields import Fields, Head
 from purgatory_async.service.contract.messages import Fault
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
@@ -30,7 +30,7 @@ REPEATABLE: Final = "Idempotency-Key"
 
 M = TypeVar("M")
 
-_JSON_TYPE: Final = re.compile(r'\s*application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
+_CHARSET: Final = r'\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?'
 _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNORECASE)
 # msgspec's messages end with a path: "Expected `str`, got `int` - at `$.keys[0]`"; a missing or unknown member is named
 # before it.
@@ -44,6 +44,32 @@ _BODILESS: Final = frozenset({"GET", "HEAD"})  # what comes with these is droppe
 # Needs no decoding, and breaks no rule.
 _USUAL_KEY: Final = re.compile(rb"(?!\.\.?\Z)[!$'()*+,\-.0-9:;=@A-Z_a-z~]{1,512}").fullmatch
 _MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
+
+
+class BodyType:
+    """What a body may be: of one of some media types, in UTF-8.
+
+    Args:
+        media_types: The media types.
+
+    Attributes:
+        name: For refusals.
+    """
+
+    def __init__(self, *media_types: str) -> None:
+        self.name: Final = " or ".join(media_types)
+        either = "|".join(map(re.escape, media_types))
+        self._pattern: Final = re.compile(rf"\s*(?:{either}){_CHARSET}", re.IGNORECASE)
+
+    def __repr__(self) -> str:
+        return f"<BodyType {self.name}>"
+
+    def fits(self, content_type: str) -> bool:
+        """Whether a ``Content-Type`` is one of them. O(length)."""
+        return self._pattern.fullmatch(content_type) is not None
+
+
+JSON_BODY: Final = BodyType(JSON)
 
 
 class BodyAwaited(Interruption):
@@ -269,47 +295,56 @@ class Request(Asked):
         self._awaited = True
         self.wire.await_body()
 
-    def body(self) -> bytes:
+    def body(self, allowed: BodyType = JSON_BODY, most: int | None = None) -> bytes:
         """Return the body.
 
         What the head can refuse is refused before anything is read, so a client that awaits ``100 Continue`` sends
         nothing.
 
+        Args:
+            allowed: What it may be.
+            most: The most bytes of a body that may be something else than JSON, or less than usual.
+
         Raises:
             Problem: ``too-large``, at once if Content-Length says so; ``unsupported-media-type``.
             BodyAwaited: It is not all there.
         """
-        content, most = self._content, self.server.max_body
+        content, usual = self._content, most is None
+        most = self.server.max_body if most is None else min(most, self.server.max_body)
         if not content and self.profile.length == 0:
             return b""
-        if not self.profile.promises_json:
+        if not (usual and self.profile.promises_json):
             length = self.header("content-length")
             if length is not None and _announces_too_much(length, most):
                 raise problems.too_large(most)
-            if content or self._promises_content():
-                self._check_content()
-                self.profile.promises_json = True
+            if content or _promises_content(self.profile.fields):
+                _check_content(self.profile.fields, allowed)
+                if usual:
+                    self.profile.promises_json = True
         if len(content) > most:
             raise problems.too_large(most)
         if not self._whole:
             raise BodyAwaited
         return bytes(content)
 
-    def _promises_content(self) -> bool:
-        """Whether the head says that a body follows; chunks may turn out to be empty, unless it says more of them."""
-        length = self.header("content-length")
-        if length is not None:
-            return bool(length.strip("0"))
-        by_name = self.profile.fields.by_name
-        return b"transfer-encoding" in by_name and not _OF_CONTENT.isdisjoint(by_name)
 
-    def _check_content(self) -> None:
-        encoding = self.header("content-encoding")
-        if encoding is not None and encoding.strip().lower() not in {"", "identity"}:
-            raise problems.unsupported_media_type("a body must not be encoded", encoding)
-        media_type = self.header("content-type")
-        if media_type is None or _JSON_TYPE.fullmatch(media_type) is None:
-            raise problems.unsupported_media_type(f"a body must be {JSON}", media_type or "no Content-Type")
+def _promises_content(fields: Fields) -> bool:
+    """Whether a head says that a body follows; chunks may turn out to be empty, unless it says more of them."""
+    length = fields.text("content-length")
+    if length is not None:
+        return bool(length.strip("0"))
+    return b"transfer-encoding" in fields.by_name and not _OF_CONTENT.isdisjoint(fields.by_name)
+
+
+def _check_content(fields: Fields, allowed: BodyType) -> None:
+    encoding = fields.text("content-encoding")
+    if encoding is not None and encoding.strip().lower() not in {"", "identity"}:
+        raise problems.unsupported_media_type("a body must not be encoded", encoding)
+    media_type = fields.text("content-type")
+    if media_type is None or not allowed.fits(media_type):
+        raise problems.unsupported_media_type(
+            f"a body must be {allowed.name}", media_type or "no Content-Type"
+        )
 
 
 def _announces_too_much(length: str, most: int) -> bool:

@@ -42,7 +42,7 @@ LAYERS = {
     "service stats": ("service.stats", "service.stats.*"),
     "service whole": (
         *("service.answers", "service.backing", "service.channel", "service.gauges"),
-        "service.levels",
+        *("service.levels", "service.links"),
         *("service.http_service", "service.peers", "service.records", "service.refusals"),
         "service.service",
     ),

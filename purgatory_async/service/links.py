@@ -57,6 +57,6 @@ class Links:
         """Return the URL of a link, which must be on. O(its names)."""
         return f"{self._base}{self._signer.sign(link)}"
 
-    def open(self, token: bytes, epoch: str) -> Link | None:
-        """Return what a token says; see `Signer.open`."""
-        return self._signer.open(token, epoch)
+    def open(self, token: bytes) -> Link | None:
+        """Return what a token says; None if it is none of ours, see `Signer.open`."""
+        return self._signer.open(token)

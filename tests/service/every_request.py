@@ -30,7 +30,10 @@ class Sample:
 
     def target(self, path, start):
         """The target for names that begin with some text, which needs no escapes."""
-        names = {"{id}": f"{start}lease" if "lease" in path else self.id.replace("{}", start)}
+        names = {
+            "{id}": f"{start}lease" if "lease" in path else self.id.replace("{}", start),
+            "{token}": "unknown",
+        }
         names |= {"{key}": f"{start}key", "{queue}": f"{start}queue"}
         for name, value in names.items():
             path = path.replace(name, value)
@@ -52,6 +55,7 @@ SAMPLES = {
     "POST /v1/operations/{id}/answer": Sample(200, {"choice": "ok"}),
     "POST /v1/operations/{id}/reschedule": Sample(200, {"timeout": 9}),
     "POST /v1/operations/{id}/forget": Sample(204, {}, id="{}ended"),
+    "POST /v1/operations/{id}/links": Sample(409, {}),  # off without a public URL
     "GET /v1/keys/{key}": Sample(200),
     "POST /v1/keys/{key}/signal": Sample(200, {}),
     "POST /v1/signals": Sample(200, {"signals": [{"key": "{}key"}, {"key": "{}other"}]}),
@@ -84,12 +88,17 @@ SAMPLES = {
     **{f"GET /ui/{name}": Sample(200) for name in MODULES},
     "GET /ui/style.css": Sample(200),
     "GET /ui/feed": Sample(200),
+    "GET /a/style.css": Sample(200),
+    "GET /a/{token}": Sample(404),
+    "POST /a/{token}": Sample(404, {"choice": "yes"}),
     "GET /ui/operations": Sample(200, query="?search={}"),
     "GET /openapi.json": Sample(200),
 }
 """By method and path; HEAD is as GET. A route without one fails `test_every_request`."""
 
-CHANGES = [row for row in SAMPLES if row.split()[0] not in SAFE]
+LINKS = {"POST /v1/operations/{id}/links", "POST /a/{token}"}
+CHANGES = [row for row in SAMPLES if row.split()[0] not in SAFE and row not in LINKS]
+"""What changes something by the rights of a token: not the making of a link, nor an answer by one."""
 
 
 def filled(value, start):

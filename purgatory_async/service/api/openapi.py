@@ -77,6 +77,7 @@ _PATH: Final[Mapping[str, Mapping[str, Any]]] = {
     "id": {"type": "string", **ID_SCHEMA},
     "key": _KEY,
     "queue": _KEY,
+    "token": {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
 }
 
 _EVERY: Final = (
@@ -209,6 +210,8 @@ def _responses(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
     for status, found in sorted(by_status.items()):
         slugs = ", ".join(f"`{kind.slug}`" for kind in found)
         content = {PROBLEM_JSON: {"schema": _reference(ProblemDocument)}}
+        if endpoint.refused is not None and method == "GET":
+            content = {"text/html": {"schema": {"type": "string"}}}
         responses[str(status)] = {"description": slugs} | ({} if method == "HEAD" else {"content": content})
     return responses
 

@@ -7,9 +7,11 @@ from purgatory_async.durable.documents import OperationView, SignalBody
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import (
     admin,
+    answering,
     answers,
     dashboard,
     leases,
+    links,
     operations,
     page,
     queue_views,
@@ -30,6 +32,10 @@ from purgatory_async.service.contract.messages import (
     Forget,
     Health,
     KeyView,
+    LinkAnswer,
+    LinkAnswered,
+    LinkBody,
+    LinkView,
     OperationList,
     PersonsAnswer,
     Reschedule,
@@ -78,6 +84,7 @@ _HELD: Final = (Kind.OVERLOADED, Kind.DRAINING, Kind.GAP)
 _REPEATABLE: Final = (Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER)
 _ANSWERED: Final = (*_ID, Kind.ALREADY_ENDED, Kind.OVERLOADED, *_REPEATABLE, Kind.UPGRADE_PENDING)
 _LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
+_LINK: Final = (Kind.UNKNOWN_LINK, Kind.LINK_EXPIRED, Kind.FORGOTTEN, Kind.STORE_UNAVAILABLE)
 _QUEUE: Final = (Kind.BAD_KEY,)
 _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
 
@@ -130,6 +137,15 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         "DELETE": Endpoint(
             operations.cancel_operation, _WAIT, {200: OperationView}, problems=(*_ID, Kind.OVERLOADED)
         ),
+    },
+    "/v1/operations/{id}/links": {
+        "POST": Endpoint(
+            links.make_link,
+            _ANSWER,
+            {201: LinkView},
+            body=LinkBody,
+            problems=(*_ID, Kind.ALREADY_ENDED, Kind.LINKS_OFF),
+        )
     },
     "/v1/operations/{id}/complete": {
         "POST": Endpoint(
@@ -341,6 +357,26 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/ui/": _file(page.read_page, "text/html"),
     "/ui/app.js": _file(page.read_script, "text/javascript"),
     "/ui/style.css": _file(page.read_style, "text/css"),
+    "/a/style.css": _file(answering.read_link_style, "text/css"),
+    "/a/{token}": {
+        "GET": Endpoint(
+            answering.read_question,
+            None,
+            {200: "text/html"},
+            problems=_LINK,
+            refused=answering.show_refusal,
+        ),
+        "POST": Endpoint(
+            answering.answer_question,
+            None,
+            {200: LinkAnswered},
+            body=LinkAnswer,
+            needs_body=True,
+            problems=(*_LINK, Kind.ALREADY_ENDED, Kind.OVERLOADED),
+            public=True,
+            refused=answering.show_refusal,
+        ),
+    },
     "/ui/feed": {"GET": Endpoint(dashboard.read_feed, _READ, {200: DashboardFeed})},
     "/ui/operations": {
         "GET": Endpoint(

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.deadlines import PATTERN as INSTANT
 from purgatory_async.durable.documents import (
+    MAX_CHOICES,
     AnyJson,
     Ask,
     Attached,
@@ -121,6 +122,42 @@ class Reschedule(Struct, forbid_unknown_fields=True):
 
 class Forget(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/operations/{id}/forget``: nothing, or ``{}``."""
+
+
+class LinkBody(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations/{id}/links``.
+
+    Attributes:
+        by: Who answers by the link.
+        choices: The choices that it offers; absent for all.
+        expires_in: How long it is good; absent for as long as the question is pending.
+    """
+
+    by: str | UnsetType = UNSET
+    choices: Annotated[list[str], Meta(min_length=1, max_length=MAX_CHOICES)] | UnsetType = UNSET
+    expires_in: LeaseDuration | UnsetType = UNSET
+
+
+class LinkView(Struct):
+    """The answer of ``POST /v1/operations/{id}/links``; ``expires_at`` is null if neither link nor question expires."""
+
+    url: str
+    expires_at: Moment | None
+
+
+class LinkAnswer(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /a/{token}``."""
+
+    choice: str
+    comment: str | UnsetType = UNSET
+
+
+class LinkAnswered(Struct):
+    """The answer of ``POST /a/{token}``; ``by`` is null if the link has no name."""
+
+    state: State
+    result: Attached
+    by: str | None
 
 
 class SignalsBody(Struct, forbid_unknown_fields=True):
@@ -296,3 +333,6 @@ class ProblemDocument(Struct):
     queue: str | UnsetType = UNSET
     budget: str | UnsetType = UNSET
     flag: str | UnsetType = UNSET
+    state: State | UnsetType = UNSET
+    result: Attached = UNSET
+    by: str | UnsetType | None = UNSET

@@ -3,12 +3,13 @@
 `Application` turns a raised `Problem` into an answer. Its detail names the value and the bound.
 """
 
+import datetime as dt
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final, TypedDict, Unpack
 
 from purgatory_async.cluster.causes import CAUSES
-from purgatory_async.durable.documents import OperationView
+from purgatory_async.durable.documents import Attached, OperationView, State
 from purgatory_async.errors import RefusedError
 from purgatory_async.service.contract.messages import Fault, ProblemDocument
 
@@ -45,6 +46,9 @@ class Kind(Enum):
     FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
     PENDING = ("pending", 409, "The operation has not ended")
     ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
+    LINKS_OFF = ("links-off", 409, "The service makes no links")
+    UNKNOWN_LINK = ("unknown-link", 404, "No such link")
+    LINK_EXPIRED = ("link-expired", 410, "The link has expired")
     UNKNOWN_QUEUE = ("unknown-queue", 404, "No such queue")
     UNKNOWN_LEASE = ("unknown-lease", 404, "No such lease")
     LEASE_EXPIRED = ("lease-expired", 410, "The lease has ended")
@@ -97,6 +101,9 @@ class Members(TypedDict, total=False):
     queue: str
     budget: str
     flag: str
+    state: State
+    result: Attached
+    by: str | None
 
 
 class Problem(RefusedError):  # noqa: N818 - the word of RFC 9457
@@ -305,6 +312,40 @@ def pending(operation: OperationView) -> Problem:
         f"the operation {shown(operation.id)} is pending: cannot forget it; cancel it first",
         operation=operation,
     )
+
+
+def answered(state: State, result: Attached, by: str | None) -> Problem:
+    """The question of a link ended before the answer came; the document shows how."""
+    return Problem(
+        Kind.ALREADY_ENDED,
+        f"the question is {state}: cannot answer it",
+        state=state,
+        result=result,
+        by=by,
+    )
+
+
+def links_off() -> Problem:
+    """The service was started without a public URL."""
+    flag = "--public-url"
+    return Problem(
+        Kind.LINKS_OFF, f"{flag} must be the URL under which people reach the service, got none", flag=flag
+    )
+
+
+def unknown_link() -> Problem:
+    """The link is not whole, or another service's; the detail does not say which."""
+    return Problem(Kind.UNKNOWN_LINK, "no question of this service has the link: it must be whole")
+
+
+def link_expired(at: dt.datetime) -> Problem:
+    """The link's own time is over."""
+    return Problem(Kind.LINK_EXPIRED, f"the link was good until {at.isoformat()}: make another one")
+
+
+def link_forgotten() -> Problem:
+    """The link's question has ended, and is forgotten."""
+    return Problem(Kind.FORGOTTEN, "the question of the link ended and is forgotten")
 
 
 def unknown_queue(queue: str) -> Problem:

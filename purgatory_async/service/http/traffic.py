@@ -3,6 +3,7 @@
 Labels are bounded whatever clients send: a route is the template of a path, and unknown methods are one.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
@@ -14,12 +15,13 @@ from prometheus_client.registry import Collector
 from purgatory_async.metrics import Histogram
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.logs import Log
-from purgatory_async.service.visit import Visit, trace_id_of
+from purgatory_async.service.visit import NO_ROUTE, Visit, trace_id_of
 
 # Seconds, from a read in memory to a wait of the longest default, and streams above.
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60)
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 OTHER: Final = "other"
+_LINK: Final = re.compile("/a/.+", re.DOTALL)
 
 
 class _Line:
@@ -111,7 +113,7 @@ def _log(log: Log, visit: Visit, status: int, seconds: float, sent: int) -> None
         request_id=visit.request_id,
         method=visit.method or None,
         route=visit.route,
-        path=decoded_path(visit.path) if visit.method else None,
+        path=shown_path(visit) if visit.method else None,
         status=status,
         seconds=round(seconds, 6),
         sent=sent,
@@ -120,6 +122,10 @@ def _log(log: Log, visit: Visit, status: int, seconds: float, sent: int) -> None
     )
 
 
-def decoded_path(path: bytes) -> str:
-    """Return a path as people read it."""
-    return unquote(path.decode("latin-1"))
+def shown_path(visit: Visit) -> str:
+    """Return the path of a request as people read it, without the token of a link."""
+    if visit.route == "/a/{token}":
+        return "/a/-"
+    path = unquote(visit.path.decode("latin-1"))
+    # Where no route was found, a proxy may have left something before the token, or its client something behind it.
+    return _LINK.sub("/a/-", path) if visit.route == NO_ROUTE else path

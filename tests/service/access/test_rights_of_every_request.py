@@ -28,6 +28,7 @@ TABLE = {
     "POST /v1/operations/{id}/answer": ("answer", ANSWER),
     "POST /v1/operations/{id}/reschedule": ("wait", CHANGE),
     "POST /v1/operations/{id}/forget": ("wait", CHANGE),
+    "POST /v1/operations/{id}/links": ("answer", ANSWER),
     "GET /v1/keys/{key}": ("read", NAME),
     "POST /v1/keys/{key}/signal": ("signal", NAME),
     "POST /v1/signals": ("signal", NAME),
@@ -60,6 +61,9 @@ TABLE = {
     **{f"GET /ui/{name}": ("", OPEN) for name in MODULES},
     "GET /ui/style.css": ("", OPEN),
     "GET /ui/feed": ("read", ALL),
+    "GET /a/style.css": ("", OPEN),
+    "GET /a/{token}": ("", OPEN),
+    "POST /a/{token}": ("", OPEN),
     "GET /ui/operations": ("read", ALL),
     "GET /openapi.json": ("", OPEN),
 }

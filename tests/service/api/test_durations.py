@@ -149,7 +149,7 @@ def test_the_description_shows_the_text_beside_the_number():
         *[
             *[("Attach", "keep"), ("Attach", "timeout")],
             ("ExtendBody", "lease"),
-            ("ItemBody", "delay"),
+            *[("ItemBody", "delay"), ("LinkBody", "expires_in")],
             ("QueueBody", "lease"),
             *[("Reschedule", "timeout"), ("ReturnBody", "delay")],
         ],
@@ -157,7 +157,7 @@ def test_the_description_shows_the_text_beside_the_number():
     ]
     assert len(found) > len(BODIES)  # and where requests wait
     for names, pattern in found.items():
-        some = "lease" in names
+        some = not {"lease", "expires_in"}.isdisjoint(names)
         for text, seconds in DURATIONS.items():
             assert (re.search(pattern, text) is not None) is (seconds > 0 or not some), (names, text)
         for each in REFUSED:

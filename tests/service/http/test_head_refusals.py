@@ -90,7 +90,8 @@ async def test_what_the_head_decides_is_answered_before_the_body(connect, line, 
 async def test_every_endpoint_refuses_another_type_before_the_body(connect):
     for path, methods in ROUTES.items():
         for method, endpoint in methods.items():
-            if endpoint.body is None and not path.endswith("/ack"):
+            # The token of a link is looked at before all else.
+            if (endpoint.body is None and not path.endswith("/ack")) or endpoint.public:
                 continue
             link = connect()
             target = path.replace("{key}", "a").replace("{queue}", "a").replace("{id}", "a")

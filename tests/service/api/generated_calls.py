@@ -21,8 +21,9 @@ def parsed(value):
             parsed(each)
     elif hasattr(value, "to_dict"):
         names = {member.name for member in value.__attrs_attrs__} - {"additional_properties"}
-        assert not (names and value.additional_properties), value
-        for each in (*(getattr(value, name) for name in names), *value.additional_properties.values()):
+        others = getattr(value, "additional_properties", {})  # some may have none
+        assert not (names and others), value
+        for each in (*(getattr(value, name) for name in names), *others.values()):
             parsed(each)
 
 

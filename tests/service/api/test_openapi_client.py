@@ -47,7 +47,8 @@ def model_of(schema, names):
 def order_of(method, path, sample, start, *, lease):
     """A call of an operation, as `generated_calls` takes it."""
     operation = DOCUMENT["paths"][path][method.lower()]
-    names = {"key": f"{start}key", "queue": f"{start}queue", "id": "$lease" if lease else f"{start}op"}
+    own = "$lease" if lease else sample.id.replace("{}", start)
+    names = {"key": f"{start}key", "queue": f"{start}queue", "id": own, "token": "unknown"}
     arguments = {name: names[name] for name in re.findall("{([a-z]+)}", path)}
     repeated = {each["name"] for each in operation["parameters"] if each["schema"].get("type") == "array"}
     for name, value in parse_qsl(sample.query.replace("{}", start).removeprefix("?")):
@@ -73,7 +74,11 @@ def furnished(start):
     """The calls that make what a sample needs."""
     for row, content in (
         ("POST /v1/keys/{key}/signal", {"value": [1, None], "voter": "v"}),
-        ("POST /v1/operations", {"keys": [f"{start}key"], "id": f"{start}op", "data": {"x": 1}}),
+        (
+            "POST /v1/operations",
+            {"keys": [f"{start}key"], "id": f"{start}op", "data": {"x": 1}, "ask": {"title": "Go?"}},
+        ),
+        ("POST /v1/operations", {"keys": [f"{start}key"], "id": f"{start}ended"}),
         ("POST /v1/queues/{queue}/items", {"items": [{"item": "a"}, {"item": {"b": 2.5}}]}),
         ("POST /v1/queues/{queue}/take", {}),
     ):
@@ -82,6 +87,9 @@ def furnished(start):
         if "items" in content:
             order["body"][0] = "ItemsBody"
         yield order
+    cancel = "DELETE /v1/operations/{id}"
+    order = order_of(*cancel.split(), SAMPLES[cancel], start, lease=False)
+    yield {**order, "arguments": {"id": f"{start}ended"}}
 
 
 def orders():

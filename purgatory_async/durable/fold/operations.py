@@ -488,8 +488,7 @@ class Operations:
         if shown is not None:
             shown.let_go()
         del self.by_id[operation.id]
-        if operation.promise is not None:
-            self.questions.pop(operation.position, None)
+        self.questions.pop(operation.position, None)
         idem = self.idem_of.pop(operation.id, ())
         if idem:
             del self.by_idem[operation.owner, idem[0]]

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from purgatory_async.client._model import Operation
+from purgatory_async.client._model import Link, Operation
 from purgatory_async.client._talk import Request, Talk, exchange, path, understood
-from purgatory_async.client._verbs import Verbs, asked, due, once
+from purgatory_async.client._verbs import Verbs, asked, due, listed, once
 from purgatory_async.client.values import UNSET
-from purgatory_async.durations import Duration
+from purgatory_async.durations import Duration, in_body
 
 
 class AnswerVerbs(Verbs):
@@ -47,9 +47,27 @@ class AnswerVerbs(Verbs):
         request = Request("POST", path("operations", operation_id, "forget"), body={}, twice_is_once=True)
         yield from exchange(request, self.policy)
 
+    def links(
+        self, operation_id: str, by: str | None, choices: Iterable[str] | None, expires_in: Duration | None
+    ) -> Talk[Link]:
+        """Make a link; the service keeps nothing of it, so another try makes no second one."""
+        members: dict[str, Any] = {
+            "by": by,
+            "choices": None if choices is None else listed("choices", choices),
+            "expires_in": in_body(expires_in),
+        }
+        body = {name: value for name, value in members.items() if value is not None}
+        return self._read(
+            Request("POST", path("operations", operation_id, "links"), body=body, twice_is_once=True), _link
+        )
+
     def _change(
         self, operation_id: str, verb: str, body: Mapping[str, Any], by: str | None
     ) -> Talk[Operation]:
         """Change an operation once, for any number of retries."""
         given = body if by is None else {**body, "by": by}
         return self._read(once(path("operations", operation_id, verb), given), Operation.of)
+
+
+def _link(document: Mapping[str, Any]) -> Link:
+    return Link(document["url"], document["expires_at"])

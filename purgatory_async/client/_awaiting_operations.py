@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from purgatory_async.client._awaiting_queues import QueueCalls
-from purgatory_async.client._model import Operation
+from purgatory_async.client._model import Link, Operation
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
 
@@ -104,6 +104,17 @@ class OperationCalls(QueueCalls):
     async def forget(self, operation_id: str) -> None:
         """Forget an operation that has ended. See `Client.forget`."""
         await self._run(self._verbs.forget(operation_id))
+
+    async def links(
+        self,
+        operation_id: str,
+        *,
+        by: str | None = None,
+        choices: Iterable[str] | None = None,
+        expires_in: Duration | None = None,
+    ) -> Link:
+        """Make a link by which a person answers the question of an operation. See `Client.links`."""
+        return await self._run(self._verbs.links(operation_id, by, choices, expires_in))
 
     async def operations(
         self, key: str | None = None, *, state: str = "pending", id_prefix: str = ""

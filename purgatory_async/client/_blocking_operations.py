@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from purgatory_async.client._blocking_queues import QueueCalls
-from purgatory_async.client._model import Operation
+from purgatory_async.client._model import Link, Operation
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
 
@@ -164,6 +164,30 @@ class OperationCalls(QueueCalls):
     def forget(self, operation_id: str) -> None:
         """Forget an operation that has ended: its maker has what it needs. Raises as `submit`."""
         self._run(self._verbs.forget(operation_id))
+
+    def links(
+        self,
+        operation_id: str,
+        *,
+        by: str | None = None,
+        choices: Iterable[str] | None = None,
+        expires_in: Duration | None = None,
+    ) -> Link:
+        """Make a link by which a person answers the question of an operation, without a token.
+
+        Args:
+            operation_id: The operation's id.
+            by: Who answers by the link, which anyone who has it can read; None for no name.
+            choices: Which of its choices the link offers; None for all.
+            expires_in: How long the link is good, from a second on; None for as long as the question is pending.
+
+        Raises:
+            RequestRefused: The service refused the request: 409 ``links-off`` if it makes no links, ``already-ended``
+                if the operation is not pending; 422 ``invalid`` if it asks no question.
+            ServiceUnreachable: No answer came.
+            TypeError: ``choices`` is a string.
+        """
+        return self._run(self._verbs.links(operation_id, by, choices, expires_in))
 
     def operations(
         self, key: str | None = None, *, state: str = "pending", id_prefix: str = ""

@@ -147,6 +147,14 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link by which a person answers a question; ``expires_at`` is RFC 3339, None if it does not expire."""
+
+    url: str
+    expires_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class KeyState:
     """A key's newest signal; ``index`` is 0 if it never had one, or the service forgot it."""
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from purgatory_async.client._model import Signal, SignalGap
 from purgatory_async.client._talk import Request, Response, Talk, path, understood
-from purgatory_async.client._verbs import Verbs, wait_for
+from purgatory_async.client._verbs import Verbs, listed, wait_for
 
 _NO_CONTENT: Final = 204
 
@@ -25,11 +25,7 @@ class _Reader:
     """
 
     def __init__(self, verbs: Verbs, keys: Iterable[str], prefixes: Iterable[str], since: str | int) -> None:
-        if isinstance(prefixes, str):
-            raise TypeError(
-                f"prefixes must be an iterable of prefixes, got {prefixes!r}; did you mean [{prefixes!r}]?"
-            )
-        keys = tuple(keys)
+        prefixes, keys = listed("prefixes", prefixes), tuple(keys)
         for key in keys:
             if not isinstance(key, str):
                 raise TypeError(f"a key must be text, got {key!r}")

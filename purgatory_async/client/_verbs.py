@@ -175,10 +175,8 @@ def asked(
     Raises:
         TypeError: ``keys`` is a string.
     """
-    if isinstance(keys, str):
-        raise TypeError(f"keys must be an iterable of keys, got {keys!r}; did you mean [{keys!r}]?")
     members: dict[str, Any] = {
-        "keys": None if keys is None else list(keys),
+        "keys": None if keys is None else listed("keys", keys),
         "since": since,
         "keep": in_body(keep),
         "ask": None if ask is None else dict(ask),
@@ -188,6 +186,17 @@ def asked(
     body = {name: value for name, value in members.items() if value is not None}
     body |= {"need": need, **due(timeout, deadline)}
     return body if data is UNSET else {**body, "data": data}
+
+
+def listed(name: str, texts: Iterable[str]) -> list[str]:
+    """Return the elements of an iterable of texts.
+
+    Raises:
+        TypeError: It is a single text, whose elements are characters.
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"{name} must be an iterable of {name}, got {texts!r}; did you mean [{texts!r}]?")
+    return list(texts)
 
 
 def due(timeout: Duration | None, deadline: dt.datetime | None) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 import anyio
+import httpx2
 import pytest
 
-from purgatory_async.client import AsyncClient, Client, Policy
+from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused
 from tests.ports import free_port
 from tests.processes import PATIENCE_S, Served, python, until
 
@@ -78,6 +79,21 @@ def test_every_verb_of_the_blocking_client(client):
     client.acknowledge(client.take("verb", lease=600.0))
     assert client.take("verb", timeout=0.5) is None
     assert client.stats()["draining"] is False
+    client.attach("verb4", ask={"title": "Go?"})
+    assert client.answer("verb4", "ok").choice == "ok"
+    with pytest.raises(RequestRefused, match="links-off"):
+        client.links("verb4")
+
+
+def test_a_link_of_the_blocking_client_answers_its_question():
+    port = free_port()
+    with service("--public-url", f"http://127.0.0.1:{port}", port=port) as address, Client(address) as client:
+        client.submit(operation_id="o", ask={"title": "Go?", "choices": ["yes", "no"]})
+        link = client.links("o", by="ann", choices=["yes"], expires_in="1h")
+        assert link.expires_at is not None
+        assert httpx2.post(link.url, data={"choice": "yes"}).status_code == 303
+        ended = client.status("o")
+        assert (ended.choice, ended.by) == ("yes", "ann")
 
 
 def test_a_wait_longer_than_its_polls_ends_with_the_signal(address, client):

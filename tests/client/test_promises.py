@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import httpx2
 import pytest
 import pytest_asyncio
 
@@ -10,12 +11,13 @@ from tests.client.test_clients import Served
 
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
 
+PUBLIC = "http://localhost"
 ASK = {"title": "Deploy?", "choices": ["yes", "no"], "comment": "optional"}
 
 
 @pytest_asyncio.fixture
 async def served():
-    made = Served()
+    made = Served(public_url=PUBLIC)
     yield made
     await made.aclose()
 
@@ -75,6 +77,46 @@ async def test_a_deadline_is_moved_and_taken_away(served):
     assert (await served.client.reschedule("o")).deadline is None
     with pytest.raises(ValueError, match="without a time zone"):
         await served.client.reschedule("o", deadline=at.replace(tzinfo=None))
+
+
+async def test_a_link_answers_with_its_name_and_choices(served):
+    await served.client.submit(["k"], operation_id="o", timeout=600, ask=ASK)
+    made = await through(served, served.client.links("o", by="ann", choices=["no"], expires_in="5m"))
+    assert made.expires_at < (await served.client.links("o")).expires_at
+    assert made.url.startswith(f"{PUBLIC}/a/")
+    async with httpx2.AsyncClient(transport=served.wire) as browser:
+        replies = [await browser.post(made.url, json={"choice": choice}) for choice in ("yes", "no")]
+    assert [reply.status_code for reply in replies] == [422, 200]
+    ended = await served.client.status("o")
+    assert (ended.choice, ended.by) == ("no", "ann")
+    with pytest.raises(RequestRefused, match="already-ended"):
+        await served.client.links("o")
+
+
+async def test_a_link_to_a_question_without_end_has_none(served):
+    await served.client.submit(["k"], operation_id="o", ask=ASK)
+    first, second = [await served.client.links("o") for _ in range(2)]
+    assert first == second
+    assert first.expires_at is None
+
+
+@pytest.mark.parametrize(
+    ("order", "refused"),
+    [
+        ({"expires_in": dt.timedelta(seconds=0.5)}, "at least 1 second"),
+        ({"choices": ["maybe"]}, "/choices/0"),
+        ({"by": ""}, "/by"),
+    ],
+)
+async def test_a_link_that_cannot_be_is_refused(served, order, refused):
+    await served.client.submit(["k"], operation_id="o", ask=ASK)
+    with pytest.raises(RequestRefused, match=refused):
+        await served.client.links("o", **order)
+
+
+async def test_choices_of_a_link_are_no_single_text(served):
+    with pytest.raises(TypeError, match=r"choices must be an iterable of choices.*\['yes'\]"):
+        await served.client.links("o", choices="yes")
 
 
 async def test_what_was_read_is_forgotten(served):

@@ -13,6 +13,7 @@ from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
 from purgatory_async.cli.kafka import kafka_command
 from purgatory_async.cli.pipeline import pipeline
+from purgatory_async.cli.questions import QUESTIONS
 from purgatory_async.cli.queues import QUEUES
 from purgatory_async.cli.remote import REMOTE
 from purgatory_async.cli.sentence import one_sentence, say
@@ -171,5 +172,5 @@ def demo_command(port: str, seconds: float | None, rate: float, detached: bool, 
         run_demo(settings, listen(settings), rate, seconds)
 
 
-for command in (*REMOTE, *QUEUES, top_command, store_command, kafka_command, pipeline):
+for command in (*REMOTE, *QUESTIONS, *QUEUES, top_command, store_command, kafka_command, pipeline):
     purgatory.add_command(command)

@@ -1,7 +1,7 @@
 """Waits that outlast restarts of the service."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -76,17 +76,35 @@ def wait_through_restarts(
         RequestRefused, ServiceUnreachable: As `Client.wait`, before the submission or after the timeout.
     """
     operation_id = new_id()
+
+    def _submit(left: float | None) -> Operation:
+        """Submit it with the rest of the timeout."""
+        return client.submit(keys, need=need, timeout=left, operation_id=operation_id)
+
     try:
-        return _wait(client, operation_id, keys, need, timeout)
+        return follow_through_restarts(client, _submit, timeout=timeout)
     except BaseException:
         with suppress(ServiceError):
             client._run(client._verbs.give_up(operation_id))
         raise
 
 
-def _wait(
-    client: Client, operation_id: str, keys: Sequence[str], need: object, timeout: float | None
+def follow_through_restarts(
+    client: Client, submit: Callable[[float | None], Operation], *, timeout: float | None = None
 ) -> Operation:
+    """Submit an operation and wait until it has ended, across restarts of the service; each prints one line.
+
+    Args:
+        client: A client of the service.
+        submit: Submits the operation, again after a restart that lost it; gets what is left of the timeout.
+        timeout: How long to wait through outages, in seconds; None for as long as it takes.
+
+    Returns:
+        The ended operation.
+
+    Raises:
+        RequestRefused, ServiceUnreachable: As `Client.follow`, before the submission or after the timeout.
+    """
     outages = _Outages(timeout)
     operation: Operation | None = None
     missing = False
@@ -94,9 +112,9 @@ def _wait(
         try:
             if missing or operation is None:
                 missing = False  # if the answer is lost, the next request finds out
-                operation = client.submit(keys, need=need, timeout=outages.left, operation_id=operation_id)
+                operation = submit(outages.left)
                 outages.over()
-            return client.follow(operation_id) if operation.pending else operation
+            return client.follow(operation.id) if operation.pending else operation
         except (RequestRefused, ServiceUnreachable) as error:
             missing = isinstance(error, RequestRefused) and error.slug == "unknown-operation"
             if operation is None or not (missing or (_is_away(error) and outages.left != 0)):

@@ -20,7 +20,7 @@ from purgatory_async.cli.arguments import Duration, json_or_text
 from purgatory_async.cli.columns import print_table
 from purgatory_async.cli.outlast import wait_through_restarts, watch_through_restarts
 from purgatory_async.cli.sentence import escaped
-from purgatory_async.cli.summaries import explain, missing, need_of, printable, seconds
+from purgatory_async.cli.summaries import answered, explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable, SignalGap
 from purgatory_async.client.values import UNSET
 from purgatory_async.service.contract.byte_order import bom_fault
@@ -28,10 +28,13 @@ from purgatory_async.service.contract.byte_order import bom_fault
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "expired": 3, "cancelled": 4}
 FAILED: Final = 1
+STATES: Final = ("pending", "ended", "all", "completed", "expired", "cancelled", "failed", "closed")
 PATIENCE: Final = 5.0  # seconds; a person is waiting
 NEXT_STEPS: Final[Mapping[str, str]] = {
     "": "; does --url name a purgatory service?",
+    "already-ended": "; 'purgatory why' shows how",
     "draining": "; wait until it has been started again",
+    "duplicate-id": "; 'purgatory why' shows the one that has the id",
     "forbidden": "; name another with --token-file",
     "forgotten": "; 'purgatory ls' shows what is pending",
     "lease-expired": "; its item may be leased to another taker",
@@ -41,6 +44,9 @@ NEXT_STEPS: Final[Mapping[str, str]] = {
     "unknown-operation": "; 'purgatory ls' shows what is pending",
     "unknown-queue": "; 'purgatory queues' lists those with items, takers or settings",
 }
+
+_PENDING_HEAD: Final = ("id", "keys", "waits for", "waiting", "expires in")
+_ENDED_HEAD: Final = ("id", "keys", "state", "after", "by", "answer")
 
 
 def with_service(command: Callable[..., None]) -> Callable[..., None]:
@@ -96,36 +102,55 @@ def _read_token(path: Path) -> str:
 
 @click.command("ls")
 @click.option("--key", help="Only operations that watch it.")
+@click.option(
+    "--state", type=click.Choice(STATES), default="pending", show_default=True, help="ended: any but pending."
+)
+@click.option("--id-prefix", default="", help="Only operations whose ids begin so.")
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a line.")
 @with_service
-def ls_command(client: Client, key: str | None, limit: int, as_json: bool) -> None:
-    """List the pending operations, oldest first.
+def ls_command(
+    client: Client, key: str | None, *, state: str, id_prefix: str, limit: int, as_json: bool
+) -> None:
+    """List operations, oldest first: the pending ones, or those that have ended and are still kept.
 
     \b
     Example:
       purgatory ls --key order:42
+      purgatory ls --state ended --id-prefix deploy-
     """  # noqa: D301 - click reads the backspace as "keep these lines"
-    rows = [("id", "keys", "waits for", "waiting", "expires in")]
-    for shown, operation in enumerate(client.operations(key)):
+    pending = state == "pending"
+    rows: list[tuple[str, ...]] = [_PENDING_HEAD if pending else _ENDED_HEAD]
+    for shown, operation in enumerate(client.operations(key, state=state, id_prefix=id_prefix)):
         if shown == limit:
             click.echo(f"(and more: --limit is {limit})", err=True)
             break
         if as_json:
             click.echo(_as_json(operation))
         else:
-            rows.append(_row(operation))
+            rows.append(_row(operation) if pending else _ended_row(operation))
     if not as_json:
-        print_table(rows, empty="nothing is pending")
+        print_table(rows, empty="no operation is kept" if state == "all" else f"nothing is {state}")
 
 
-def _row(operation: Operation) -> tuple[str, str, str, str, str]:
+def _row(operation: Operation) -> tuple[str, ...]:
     return (
         printable(operation.id),
         ", ".join(map(printable, operation.keys)),
         missing(operation),
         seconds(operation.elapsed),
         seconds(operation.time_left),
+    )
+
+
+def _ended_row(operation: Operation) -> tuple[str, ...]:
+    return (
+        printable(operation.id),
+        ", ".join(map(printable, operation.keys)),
+        operation.state,
+        seconds(operation.elapsed),
+        printable(operation.by or "-"),
+        answered(operation),
     )
 
 

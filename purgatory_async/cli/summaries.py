@@ -3,6 +3,7 @@
 Keys and ids come from clients, so each is shown as printable text that no terminal obeys.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -59,6 +60,15 @@ def missing(operation: Operation) -> str:
     return "-"
 
 
+def answered(operation: Operation) -> str:
+    """What ended an operation brought, in a few words: a choice and its comment, or JSON; ``-`` for nothing."""
+    if operation.choice is not None:
+        comment = "" if operation.comment is None else f": {operation.comment}"
+        return printable(f"{operation.choice}{comment}")
+    found = operation.result if operation.error is None else operation.error
+    return "-" if found is None else printable(json.dumps(found, ensure_ascii=False))
+
+
 def explain(operation: Operation) -> Iterator[str]:
     """Describe an operation, one fact per line."""
     yield f"operation {printable(operation.id)} is {operation.state}"
@@ -69,6 +79,14 @@ def explain(operation: Operation) -> Iterator[str]:
         yield f"  after        {seconds(operation.elapsed)}"
     yield f"  keys         {', '.join(map(printable, operation.keys))}"
     yield f"  submitted    {operation.submitted_at}"
+    if operation.ask is not None:
+        choices = ", ".join(map(printable, operation.ask["choices"]))
+        yield f"  asks         {printable(operation.ask['title'])} ({choices})"
+    if operation.by is not None:
+        via = "" if operation.via is None else f", by a link of {printable(operation.via)}"
+        yield f"  ended by     {printable(operation.by)}{via}"
+    if (answer := answered(operation)) != "-":
+        yield f"  answer       {answer}"
     for signal in operation.signals:
         voter = f" by {printable(signal['voter'])}" if "voter" in signal else ""
         yield f"  signal       {signal['index']} on {printable(signal['key'])}{voter}"

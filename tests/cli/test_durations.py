@@ -10,15 +10,16 @@ from purgatory_async.cli.commands import purgatory
 from tests.spellings import DURATIONS, FRACTIONS, NOT_DURATIONS, UNBOUNDED
 
 PLAIN_NUMBERS = {"--rate"}  # of clients a second, in the demo
+LEAST = {("demo", "--seconds"): 0.1, ("top", "--interval"): 0.1, ("link", "--expires-in"): 1}
+ENDLESS = {("kafka", "--idle-timeout"), ("reschedule", "timeout")}
 
 
 def options(command, *names):
-    """The options of a command and of those in it, by where they are."""
+    """The options and arguments of a command and of those in it, by where they are."""
     for name, inner in getattr(command, "commands", {}).items():
         yield from options(inner, *names, name)
     for parameter in command.params:
-        if isinstance(parameter, click.Option):
-            yield (*names, parameter.opts[0]), parameter
+        yield (*names, parameter.opts[0]), parameter
 
 
 OPTIONS = dict(options(purgatory))
@@ -26,7 +27,9 @@ TIMES = {name: option.type for name, option in OPTIONS.items() if isinstance(opt
 
 
 def test_no_command_has_a_time_that_is_only_a_number():
-    assert {name[0] for name in TIMES} == {"demo", "extend", "kafka", "put", "return", "take", "top", "wait"}
+    assert {name[0] for name in TIMES} == {
+        *("ask", "demo", "extend", "kafka", "link", "put", "reschedule", "return", "take", "top", "wait")
+    }
     numbers = {
         name[-1] for name, option in OPTIONS.items() if isinstance(option.type, click.types.FloatParamType)
     }
@@ -36,9 +39,8 @@ def test_no_command_has_a_time_that_is_only_a_number():
 @pytest.mark.parametrize(("text", "seconds"), (DURATIONS | FRACTIONS).items())
 def test_every_time_of_a_command_is_read(text, seconds):
     for name, kind in TIMES.items():
-        if seconds < 0.1 and name in {("demo", "--seconds"), ("top", "--interval")}:  # their least
-            continue
-        assert kind.convert(text, OPTIONS[name], None) == seconds
+        if seconds >= LEAST.get(name, 0):
+            assert kind.convert(text, OPTIONS[name], None) == seconds
 
 
 @pytest.mark.parametrize("text", [*NOT_DURATIONS, *UNBOUNDED, "nan", "1e3", "-inf"])
@@ -50,9 +52,9 @@ def test_every_time_of_a_command_refuses_anything_else(text):
             kind.convert(text, OPTIONS[name], None)
 
 
-def test_only_an_idle_timeout_may_be_endless():
+def test_only_an_idle_timeout_and_a_deadline_may_be_endless():
     for name, kind in TIMES.items():
-        if name == ("kafka", "--idle-timeout"):
+        if name in ENDLESS:
             assert kind.convert("inf", OPTIONS[name], None) == inf
         else:
             with pytest.raises(click.BadParameter, match="must follow"):

@@ -33,6 +33,12 @@ ANSWERS = {
         "more": False,
         "gap": False,
     },
+    "ask": ended("completed"),
+    "link": {"url": "https://example.org/a/token", "expires_at": None},
+    "answer": ended("completed"),
+    "complete": ended("completed"),
+    "fail": ended("failed"),
+    "reschedule": OPERATION,
     "queues": {"queues": [QUEUE]},
     "put": {"id": "7", "delivered": True},
     "take": {"leases": [LEASE]},
@@ -90,7 +96,7 @@ def test_completion_needs_room(monkeypatch, run):
 
 
 def test_the_other_commands_print_nothing():
-    assert CALLS.keys() - ANSWERS.keys() == {"ack", "return"}
+    assert CALLS.keys() - ANSWERS.keys() == {"ack", "forget", "return"}
 
 
 def test_another_error_is_none_of_the_output(monkeypatch):

@@ -15,6 +15,8 @@ from tests.cli.faked import CALLS, REMOTE, TOKEN, problem
         (problem(401, "unauthorized"), "the sentence", "PURGATORY_TOKEN"),
         (problem(403, "forbidden"), "the sentence", "--token-file"),
         (problem(404, "unknown-operation"), "the sentence", "purgatory ls"),
+        (problem(409, "already-ended"), "the sentence", "purgatory why"),
+        (problem(409, "duplicate-id"), "the sentence", "purgatory why"),
         (problem(410, "forgotten"), "the sentence", "purgatory ls"),
         (problem(503, "draining"), "the sentence", "started again"),
         (problem(503, "overloaded"), "the sentence", "later"),
@@ -26,7 +28,7 @@ from tests.cli.faked import CALLS, REMOTE, TOKEN, problem
 )
 def test_a_refusal_is_one_sentence_with_the_next_step(faked, cli, monkeypatch, command, case):
     reply, sentence, next_step = case
-    if command in {"ack", "drain", "return"} and reply.status_code == 200:
+    if command in {"ack", "drain", "forget", "return"} and reply.status_code == 200:
         reply = httpx2.Response(302)  # any success will do where there is nothing to read
         sentence = "302"
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
@@ -84,6 +86,15 @@ def test_an_address_that_is_none_is_one_sentence(cli, url):
         ["signal", "\udcff"],
         ["wait", "\udcff"],
         ["signal", "k", '"\\ud800"'],
+        ["ls", "--state", "none"],
+        ["ask", "o"],
+        ["ask", "o", "Deploy?", "--comment", "maybe"],
+        ["ask", "o", "Deploy?", "--keep", "5w"],
+        ["ask", "o", "Deploy?", "--by", "ann"],
+        ["link", "o", "--expires-in", "0.5s"],
+        ["answer", "o"],
+        ["fail", "o"],
+        ["reschedule", "o", "never"],
         ["put", "q"],
         ["put", "q", "1", "--delay", "5w"],
         ["take", "q", "--max", "101"],
@@ -97,7 +108,7 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence(faked, cli, arguments):
     code, out, [line] = cli(*arguments)
     assert (code, out) == (2, "")
     assert line.startswith("purgatory: ")
-    assert [request for request in faked.requests if request.method == "POST"] == []
+    assert [request for request in faked.requests if request.method in {"POST", "PUT"}] == []
 
 
 def test_the_address_and_the_token_come_from_the_environment(faked, cli, monkeypatch):

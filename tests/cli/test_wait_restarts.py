@@ -1,4 +1,4 @@
-"""``purgatory wait`` while the service restarts: it reports that once, and waits until its timeout."""
+"""``purgatory wait`` and ``ask`` while the service restarts: they report that once; a wait has a timeout."""
 
 import json
 import signal
@@ -14,17 +14,18 @@ from tests.processes import PATIENCE_S, Served, purgatory
 AWAY = httpx2.ConnectError("Connection refused")
 FORGOTTEN = problem(404, "unknown-operation")
 DRAINING = problem(503, "draining")
+OVERLOADED = problem(503, "overloaded")
 
 
 @pytest.fixture
 def script(faked, cli, monkeypatch):
-    """Runs a wait against answers in turn, in a time that passes in pauses only; behind the last one it is away."""
+    """Runs a command against answers in turn, in a time that passes in pauses only; behind the last one it is away."""
     now = [0.0]
     monkeypatch.setattr(outlast.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     monkeypatch.setattr(outlast, "monotonic", lambda: now[0])
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
 
-    def run(*answers, timeout="10m", options=()):
+    def run(*answers, timeout="10m", options=(), command=("wait", "k")):
         left = iter(answers)
 
         def reply(request):
@@ -34,7 +35,7 @@ def script(faked, cli, monkeypatch):
             return httpx2.Response(answer.status_code, content=answer.content)
 
         faked.reply = reply
-        result = cli("wait", "k", *options, *(() if timeout is None else ("--timeout", timeout)))
+        result = cli(*command, *options, *(() if timeout is None else ("--timeout", timeout)))
         assert list(left) == []
         return result
 
@@ -146,6 +147,32 @@ def test_a_wait_since_an_index_ends_with_a_service_away(script, answers, said):
     code, _, err = script(*answers, timeout=f"{4 * outlast.PAUSE:g}s", options=SINCE)
     assert (code, len(err)) == (2, said + 1)
     assert "Connection refused" in err[-1]
+
+
+ASK = ("ask", "o", "Deploy?")
+
+
+@pytest.mark.parametrize(
+    ("outage", "asked"),
+    [
+        pytest.param([DRAINING, AWAY, AWAY], 1, id="kept"),
+        pytest.param([AWAY, *[AWAY] * 700], 1, id="away beyond its timeout"),
+        pytest.param([AWAY, FORGOTTEN, AWAY, FORGOTTEN, OVERLOADED, FORGOTTEN, pending()], 2, id="lost"),
+    ],
+)
+def test_a_question_outlasts_a_restart(script, faked, outage, asked):
+    code, out, err = script(pending(), *outage, answer(ended("completed")), command=ASK)
+    assert (code, out) == (0, "null\n")
+    assert err[1] == "purgatory: the service is restarting; still waiting"
+    assert err.count(err[1]) == 1
+    assert len({each.content for each in faked.requests if each.method == "PUT"}) == 1
+    assert [line.partition(";")[0] for line in err].count("asked o") == asked
+
+
+@pytest.mark.parametrize("fault", [AWAY, DRAINING, OVERLOADED], ids=["away", "draining", "full"])
+def test_what_could_not_be_asked_is_not_waited_for(script, fault):
+    code, _, err = script(fault, command=ASK)
+    assert (code, len(err)) == (2, 1)
 
 
 @pytest.mark.slow

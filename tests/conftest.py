@@ -63,6 +63,7 @@ NEEDS_EXTRA = {
     "service/access/test_access_origin.py": "starlette",
     "service/test_app.py": "starlette",
     "soak/chaos": "msgspec",
+    "soak/promises": "msgspec",
     "test_metrics.py": "prometheus_client",
     "ui": "playwright",
     "web/servers": "aiohttp",

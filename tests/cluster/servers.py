@@ -62,6 +62,15 @@ class Server:
             self.process.wait(PATIENCE_S)
             self.process = None
 
+    def kill(self):
+        """Kill all its processes with SIGKILL, as a machine's end would."""
+        number = self.process.pid
+        children = Path(f"/proc/{number}/task/{number}/children").read_text(encoding="ascii").split()
+        self.stop(signal.SIGKILL)
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+
     def close(self):
         with suppress(subprocess.TimeoutExpired):
             self.stop(self.stop_at_once)

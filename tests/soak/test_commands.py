@@ -1,4 +1,4 @@
-"""The two soak tests as their commands run them, for a moment: nothing of ours is lost, and faults are found."""
+"""The soak tests as their commands run them, for a moment: nothing of ours is lost, and faults are found."""
 
 import re
 import subprocess
@@ -25,6 +25,13 @@ def test_chaos_loses_nothing_and_compares_what_workers_show():
     assert name == "sqlite, 3"
     assert all(re.fullmatch(r"[\d,]+", figure) for figure in figures)
     assert figures[9:13] == ["0"] * 4  # lost, doubled, early, different
+
+
+def test_promises_are_kept_when_everything_is_killed():
+    row = printed("tests.soak.promises", "--rounds", "40").splitlines()[2]
+    name, *figures = [cell.strip() for cell in row.strip("|").split("|")]
+    assert name == "sqlite, 40"
+    assert figures[5:10] == ["0"] * 5  # lost, doubled, asked twice, early, different
 
 
 def test_a_race_keeps_what_a_hand_off_promises():

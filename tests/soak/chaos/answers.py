@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-__all__ = ["Answers", "Fault", "Item", "Lease", "Operation", "Signal"]
+__all__ = ["Answers", "Fault", "Faults", "Item", "Lease", "Operation", "Signal"]
 
-Fault = Literal["lost", "doubled", "early", "different"]
+Fault = Literal["lost", "doubled", "asked twice", "early", "different"]
 EXAMPLES: Final = 20
 
 
@@ -69,14 +69,9 @@ class Lease:
 
 
 @dataclass(slots=True)
-class Answers:
-    """Everything that was asked and answered; the numbers are those in the values of signals and in the items."""
+class Faults:
+    """What was wrong, counted, with the first ones as examples; other counts are beside them."""
 
-    operations: dict[str, Operation] = field(default_factory=dict[str, Operation])
-    signals: dict[int, Signal] = field(default_factory=dict[int, Signal])
-    items: dict[int, Item] = field(default_factory=dict[int, Item])
-    leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
-    indexes: dict[str, int] = field(default_factory=dict[str, int])  # the highest answered, by key
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
 
@@ -85,6 +80,17 @@ class Answers:
         self.counts[fault] += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{fault}: {what}")
+
+
+@dataclass(slots=True)
+class Answers(Faults):
+    """Everything that was asked and answered; the numbers are those in the values of signals and in the items."""
+
+    operations: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    signals: dict[int, Signal] = field(default_factory=dict[int, Signal])
+    items: dict[int, Item] = field(default_factory=dict[int, Item])
+    leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
+    indexes: dict[str, int] = field(default_factory=dict[str, int])  # the highest answered, by key
 
     def show(self, operation_id: str, state: str, began: float, answered: float) -> None:
         """Note the state in which an answer showed an operation.

@@ -5,14 +5,13 @@ import json
 import random
 import time
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from bench.cluster.worker import Worker
 from bench.service.answers import Answer
 from bench.service.channel import Channel, open_channel
 from bench.service.dialects import request
 
-__all__ = ["Client", "Reply", "Unanswered"]
+__all__ = ["Client", "Reply", "Served", "Unanswered"]
 
 PATIENCE_S: Final = 12.0  # of one attempt; a request waits up to 5 s for the store
 LASTING_S: Final = 60.0  # of all attempts
@@ -25,6 +24,15 @@ HANG_UP_S: Final = 0.02
 
 class Unanswered(Exception):  # noqa: N818 - what happened
     """No worker answered for a minute."""
+
+
+class Served(Protocol):
+    """A worker, as clients know it."""
+
+    @property
+    def port(self) -> int:
+        """Where it listens; another one after each start, unless it was given one."""
+        ...
 
 
 class Reply(NamedTuple):
@@ -56,12 +64,12 @@ class Client:
         repeated: How many attempts it repeated.
     """
 
-    def __init__(self, workers: Sequence[Worker], draw: random.Random) -> None:
+    def __init__(self, workers: Sequence[Served], draw: random.Random) -> None:
         self.hanging_up = HANGING_UP
         self.answered = self.repeated = 0
         self._workers: Final = workers
         self._draw: Final = draw
-        self._channels: Final[dict[Worker, tuple[int, Channel]]] = {}
+        self._channels: Final[dict[Served, tuple[int, Channel]]] = {}
 
     async def ask(
         self,
@@ -70,7 +78,7 @@ class Client:
         body: object = None,
         *,
         once: str = "",
-        worker: Worker | None = None,
+        worker: Served | None = None,
     ) -> Reply:
         """Send a request until it is answered.
 
@@ -104,7 +112,7 @@ class Client:
         for _, channel in self._channels.values():
             channel.close()
 
-    async def _attempt(self, worker: Worker, raw: bytes, *, hangs_up: bool) -> Answer | None:
+    async def _attempt(self, worker: Served, raw: bytes, *, hangs_up: bool) -> Answer | None:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 port, channel = self._channels.get(worker, (0, None))

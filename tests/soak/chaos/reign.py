@@ -5,21 +5,20 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from bench.cluster.stores import Store
 from bench.cluster.worker import Worker
-from purgatory_async.durable.urls import opened, parsed
-from tests.soak.chaos.answers import Answers
+from tests.soak.chaos.answers import Answers, Faults
 from tests.soak.chaos.client import Client, Unanswered
 from tests.soak.chaos.judge import judge
 from tests.soak.chaos.load import KEYS, LEASE_S, QUEUES, Load
-from tests.soak.chaos.witness import History, Witness, history_of
+from tests.soak.chaos.witness import History, history_of, witnessed
 
-__all__ = ["Outcome", "reign"]
+__all__ = ["WORKERS", "Outcome", "kill_workers", "reign", "save_checkpoints", "under"]
 
 WORKERS: Final = 3
 CLIENTS: Final = 16
@@ -53,9 +52,7 @@ class Outcome:
 async def reign(store: Store, seconds: int, seed: int) -> Outcome:
     """Let chaos reign on an empty store, then look at what is left."""
     answers, draw = Answers(), random.Random(seed)
-    async with opened(parsed(store.url)) as (log, _):
-        witness = Witness(log)
-        reading = asyncio.create_task(witness.run())
+    async with witnessed(store.url) as witness:
         workers = [Worker(*FLAGS, "--store", store.url) for _ in range(WORKERS)]
         clients = [Client(workers, random.Random(f"{seed} {number}")) for number in range(CLIENTS)]
         try:
@@ -69,8 +66,6 @@ async def reign(store: Store, seconds: int, seed: int) -> Outcome:
             for client in clients:
                 client.close()
             await asyncio.gather(*(worker.close() for worker in workers))
-            reading.cancel()
-            await asyncio.wait([reading])
     history = history_of(witness.entries)
     judge(answers, history)
     return Outcome(
@@ -94,14 +89,24 @@ async def _under_attack(
     """Let the clients work while workers and connections are killed; return when both have ended."""
     answers = load.answers
     until = asyncio.get_running_loop().time() + seconds
-    attacks = [_kill_workers(workers, answers, draw), _save_checkpoints(store, answers, draw)]
+    attacks = [kill_workers(workers, answers, draw), save_checkpoints(store.url, answers, draw)]
     if store.cuts:
         attacks.append(_cut_connections(store, answers))
+    async with under(*attacks):
+        await asyncio.gather(*(_work(client, load, until) for client in clients))
+
+
+@asynccontextmanager
+async def under(*attacks: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run attacks meanwhile; raises what ends one of them."""
     attacking = [asyncio.create_task(attack) for attack in attacks]
-    await asyncio.gather(*(_work(client, load, until) for client in clients))
-    for attack in attacking:
-        attack.cancel()
-    for result in await asyncio.gather(*attacking, return_exceptions=True):
+    try:
+        yield
+    finally:
+        for attack in attacking:
+            attack.cancel()
+        results = await asyncio.gather(*attacking, return_exceptions=True)
+    for result in results:
         if isinstance(result, Exception):
             raise result
 
@@ -116,7 +121,7 @@ async def _work(client: Client, load: Load, until: float) -> None:
             load.answers.examples.append(f"unanswered: {error}")
 
 
-async def _kill_workers(workers: Sequence[Worker], answers: Answers, draw: random.Random) -> None:
+async def kill_workers(workers: Sequence[Worker], faults: Faults, draw: random.Random) -> None:
     """Each second, kill a worker that is ready if another one is, too, and start it again at once."""
     # Tasks of their own: a kill that was cancelled before its start would leave a worker dead.
     restarting: set[asyncio.Task[None]] = set()
@@ -125,12 +130,12 @@ async def _kill_workers(workers: Sequence[Worker], answers: Answers, draw: rando
             await asyncio.sleep(KILL_S)
             for worker in workers:
                 if worker.ended is not None and worker.ended != -signal.SIGKILL:
-                    answers.wrong("different", f"a worker ended with {worker.ended}: {worker.log()}")
+                    faults.wrong("different", f"a worker ended with {worker.ended}: {worker.log()}")
                     restarting.add(asyncio.create_task(worker.start()))
             ready = [worker for worker in workers if await worker.is_ready()]
             if len(ready) > 1:
                 restarting.add(asyncio.create_task(_restart(draw.choice(ready))))
-                answers.counts["killed"] += 1
+                faults.counts["killed"] += 1
     finally:
         if restarting:
             await asyncio.wait(restarting)
@@ -148,7 +153,7 @@ async def _cut_connections(store: Store, answers: Answers) -> None:
             answers.counts["cut"] += await store.cut()
 
 
-async def _save_checkpoints(store: Store, answers: Answers, draw: random.Random) -> None:
+async def save_checkpoints(url: str, faults: Faults, draw: random.Random) -> None:
     """Save checkpoints, so that workers start from them; some are killed meanwhile."""
     command = (sys.executable, "-m", "purgatory_async.durable.checkpoints.checkpointing", "always")
     while True:
@@ -157,11 +162,11 @@ async def _save_checkpoints(store: Store, answers: Answers, draw: random.Random)
             *command,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "PURGATORY_STORE": store.url},
+            env={**os.environ, "PURGATORY_STORE": url},
         )
         try:
             async with asyncio.timeout(draw.choice((0.5, 30.0))):
-                answers.counts["saved"] += await saving.wait() == 0
+                faults.counts["saved"] += await saving.wait() == 0
         except TimeoutError:
             pass
         finally:

@@ -35,7 +35,7 @@ async def test_chaos_that_ends_during_a_kill_starts_the_worker():
     # The fault: one that was killed in the last moment stayed down, and the benchmark waited for it in vain.
     dying, dead = asyncio.Event(), asyncio.Event()
     workers = [SlowToDie(dying, dead), SlowToDie(dying, dead)]
-    killing = asyncio.create_task(reign._kill_workers(workers, Answers(), random.Random(1)))
+    killing = asyncio.create_task(reign.kill_workers(workers, Answers(), random.Random(1)))
     await dying.wait()
     killing.cancel()
     asyncio.get_running_loop().call_soon(dead.set)

@@ -3,10 +3,10 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Raw
 
@@ -20,8 +20,9 @@ from purgatory_async.durable.fold.leases import ItemLeased
 from purgatory_async.durable.fold.operations import OperationEnded
 from purgatory_async.durable.fold.results import Dropped, Plain, Put, Result, Submitted
 from purgatory_async.durable.fold.shared import Effect
+from purgatory_async.durable.urls import opened, parsed
 
-__all__ = ["History", "Lease", "Operation", "Witness", "history_of"]
+__all__ = ["History", "Lease", "Notes", "Operation", "Witness", "history_of", "noted", "witnessed"]
 
 
 class Witness:
@@ -46,6 +47,19 @@ class Witness:
         end = await self._log.end()
         while len(self.entries) < end:  # noqa: ASYNC110 - once, after the load
             await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def witnessed(url: str) -> AsyncIterator[Witness]:
+    """Keep what the log of a store has meanwhile."""
+    async with opened(parsed(url)) as (log, _):
+        witness = Witness(log)
+        reading = asyncio.create_task(witness.run())
+        try:
+            yield witness
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
 
 
 @dataclass(slots=True)
@@ -174,9 +188,26 @@ class History:
         self.leases[lease.id] = self._lease_of[number] = Lease(number, lease.until_us)
 
 
+class Notes(Protocol):
+    """What is noted of a log while it is folded; see `History`."""
+
+    compared: int
+    differing: list[int]
+
+    def note(self, raw: Entry, entry: kinds.Entry, result: Result, effects: Sequence[Effect]) -> None:
+        """Note a step."""
+
+
+N = TypeVar("N", bound=Notes)
+
+
 def history_of(entries: Sequence[Entry]) -> History:
     """Fold a log from its first entry. O(n)."""
-    history = History()
+    return noted(entries, History())
+
+
+def noted(entries: Sequence[Entry], history: N) -> N:
+    """Do as `history_of`, with a history of its own."""
     digests: list[str] = [""]
     with closing(Fold()) as fold:
         for raw in entries:

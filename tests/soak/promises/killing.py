@@ -1,0 +1,217 @@
+"""The run: workers, people and an engine, all of which are killed meanwhile; and the reading afterwards."""
+
+import asyncio
+import json
+import random
+import secrets
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from bench.cluster.worker import Worker
+from tests.cluster.servers import Server
+from tests.ports import free_port
+from tests.soak.chaos.answers import Faults
+from tests.soak.chaos.client import Client
+from tests.soak.chaos.reign import WORKERS, kill_workers, save_checkpoints, under
+from tests.soak.chaos.witness import noted, witnessed
+from tests.soak.promises.judge import End, Heard, Log, judge
+from tests.soak.promises.person import ROLES
+from tests.soak.promises.rounds import ANNOUNCED, ENDED, PUBLIC_URL, name_of
+
+__all__ = ["Outcome", "run"]
+
+PEOPLE: Final = 2  # processes of each role; both askers ask every question
+KILL_PERSON_S: Final = 1.0
+KILL_ENGINE_S: Final = 8.0
+LOOK_S: Final = 0.2
+LAST: Final = {"read", "acknowledged"}
+FLAGS: Final = ("--retention", "60m", "--max-wait", "10s", "--jitter", "0", "--public-url", PUBLIC_URL)
+
+
+class Process:
+    """A process of people, which is started again when it was killed.
+
+    Args:
+        role: What its people are.
+        who: Its name.
+        job: What it is given at a start.
+        hear: Hears of each of its lines.
+        interrupted: Counts the steps that were under way when it was killed.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        who: str,
+        job: Callable[[str], Any],
+        hear: Callable[[str, Any], None],
+        interrupted: Counter[str],
+    ) -> None:
+        self.role: Final = role
+        self._who, self._job, self._hear = who, job, hear
+        self._interrupted: Final = interrupted
+        self._runs: Final = count(1)
+        self._steps: Final[dict[str, str]] = {}
+
+    async def start(self) -> None:
+        """Start it."""
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.soak.promises.person", self.role),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(
+            json.dumps({**self._job(self._who), "seed": f"{self._who} {next(self._runs)}"}).encode()
+        )
+        self._process.stdin.close()
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for text in self._process.stdout:
+            if text.endswith(b"\n"):  # else it was killed meanwhile
+                line = json.loads(text)
+                self._steps[line["name"]] = line["step"]
+                if line["step"] in LAST:
+                    del self._steps[line["name"]]
+                self._hear(self._who, line)
+
+    async def close(self) -> None:
+        """Kill it, and hear what it told before."""
+        self._process.kill()
+        await self._reading
+        await self._process.wait()
+        self._interrupted.update(self._steps.values())
+        self._steps.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it.
+
+    Attributes:
+        faults: What was wrong, and what was killed.
+        interrupted: How many rounds were at which step when the process was killed that made it.
+        ends: How many rounds ended in which state.
+        entries: How many the log has.
+        seconds: How long it took.
+    """
+
+    faults: Faults
+    interrupted: Counter[str]
+    ends: Counter[str]
+    entries: int
+    seconds: float
+
+
+async def run(url: str, engine: Server | None, rounds: int, seed: int) -> Outcome:
+    """Ask, answer and read, with kills of everything, on an empty store; then judge what was told.
+
+    Args:
+        url: The store.
+        engine: Its server; None for one in the workers themselves.
+        rounds: How many.
+        seed: Seeds the random choices.
+    """
+    clock = asyncio.get_running_loop().time
+    began, draw, faults, interrupted = clock(), random.Random(seed), Faults(), Counter[str]()
+    heard, names = Heard(faults), [name_of(number) for number in range(rounds)]
+    async with AsyncExitStack() as stack:
+        witness = await stack.enter_async_context(witnessed(url))
+        ports = [free_port() for _ in range(WORKERS)]
+        flags = (*FLAGS, "--store", url, "--link-secret", _secret_file(stack))
+        workers = [Worker(*flags, "--port", str(port)) for port in ports]
+
+        def _job(who: str) -> dict[str, Any]:
+            read = heard.read.get(who, set())
+            return {"ports": ports, "names": [name for name in names if name not in read]}
+
+        people = [
+            Process(role, f"{role} {number}", _job, heard.hear, interrupted)
+            for role in ROLES
+            for number in range(PEOPLE)
+        ]
+        for each in (*workers, *people):
+            stack.push_async_callback(each.close)
+            await each.start()
+        attacks = [
+            kill_workers(workers, faults, draw),
+            save_checkpoints(url, faults, draw),
+            _kill_people(people, faults, draw),
+        ]
+        if engine is not None:
+            attacks.append(_kill_engine(engine, faults))
+        async with under(*attacks):
+            await _until(lambda: [len(read) for read in heard.read.values()] == [rounds] * PEOPLE)
+        client = Client(workers, draw)
+        stack.callback(client.close)
+        await _emptied(client)
+        seconds, last = clock() - began, {name: await _read(client, name) for name in names}
+        await witness.caught_up()
+    log = noted(witness.entries, Log())
+    judge(faults, heard, log, names, last)
+    ends = Counter(of.ends[0][0] for of in log.rounds.values() if of.ends)
+    return Outcome(faults, interrupted, ends, len(witness.entries), seconds)
+
+
+def _secret_file(stack: AsyncExitStack) -> str:
+    """Write a secret for links; removed with the stack."""
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "secret"
+    path.touch(mode=0o600)
+    path.write_text(secrets.token_hex(32), encoding="ascii")
+    return str(path)
+
+
+async def _until(over: Callable[[], bool]) -> None:
+    while not over():  # noqa: ASYNC110 - several processes tell
+        await asyncio.sleep(LOOK_S)
+
+
+async def _read(client: Client, name: str) -> End:
+    """Read a round at any worker, as one that comes much later."""
+    view = (await client.ask("GET", f"/v1/operations/{name}")).body
+    return view.get("state", ""), view.get("result"), view.get("by")
+
+
+async def _emptied(client: Client) -> None:
+    """Wait until all that was told on the queues is acknowledged."""
+    for queue in (ANNOUNCED, ENDED):
+        while True:
+            view = (await client.ask("GET", f"/v1/queues/{queue}")).body
+            if not view["items"] + view["leased"]:
+                break
+            await asyncio.sleep(LOOK_S)
+
+
+async def _kill_people(people: Sequence[Process], faults: Faults, draw: random.Random) -> None:
+    while True:
+        await asyncio.sleep(KILL_PERSON_S)
+        killed = draw.choice(people)
+        # To its end, also if the rounds are over: a process that stays down would leave items in a queue.
+        await asyncio.shield(asyncio.create_task(_again(killed)))
+        faults.counts[f"killed {killed.role}"] += 1
+
+
+async def _again(process: Process) -> None:
+    await process.close()
+    await process.start()
+
+
+async def _kill_engine(engine: Server, faults: Faults) -> None:
+    while True:
+        await asyncio.sleep(KILL_ENGINE_S)
+        await asyncio.shield(asyncio.to_thread(_restart, engine))
+        faults.counts["killed engine"] += 1
+
+
+def _restart(engine: Server) -> None:
+    engine.kill()
+    engine.start()

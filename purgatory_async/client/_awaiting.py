@@ -1,24 +1,24 @@
 """The client for coroutines."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Self
 
 import anyio
 import httpx2
 
+from purgatory_async.client._awaiting_answers import AnswerCalls
 from purgatory_async.client._awaiting_operations import OperationCalls
-from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
-from purgatory_async.client._queue_verbs import QueueVerbs
+from purgatory_async.client._awaiting_queues import QueueCalls
+from purgatory_async.client._calls import ServiceVerbs
+from purgatory_async.client._model import Event, KeyState
 from purgatory_async.client._sessions import AsyncSession
 from purgatory_async.client._signals import AsyncSignals
 from purgatory_async.client._talk import Policy
-from purgatory_async.client.values import UNSET, new_id
+from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
-from purgatory_async.errors import refuse_number
 
 
-class AsyncClient(OperationCalls):
+class AsyncClient(OperationCalls, AnswerCalls, QueueCalls):
     """An async client of a purgatory service; it has the arguments and methods of `Client`."""
 
     def __init__(
@@ -31,38 +31,11 @@ class AsyncClient(OperationCalls):
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
     ) -> None:
         policy = policy or Policy()
-        self._verbs = QueueVerbs(policy)
+        self._verbs = ServiceVerbs(policy)
         self._session = AsyncSession(address, token=token, policy=policy, transport=transport, sleep=sleep)
 
     def __repr__(self) -> str:
         return f"<AsyncClient of {self._session.url}>"
-
-    async def status(self, operation_id: str, *, full: bool = False) -> Operation:
-        """Read an operation. See `Client.status`."""
-        return await self._run(self._verbs.status(operation_id, full=full))
-
-    async def follow(self, operation_id: str, *, timeout: Duration | None = None) -> Operation:
-        """Wait until an operation ends. See `Client.follow`."""
-        return await self._run(self._verbs.follow(operation_id, timeout))
-
-    async def wait(
-        self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
-    ) -> Operation:
-        """Submit an operation and wait until it ends; an exception on the way cancels it. See `Client.wait`."""
-        if timeout is None and len(keys) > 1:
-            refuse_number(keys)
-        # Named here, so that it can be cancelled if its submission gets no answer.
-        operation_id = new_id()
-        try:
-            operation = await self.submit(
-                keys, need=need, timeout=timeout, operation_id=operation_id, data=data
-            )
-            return await self.follow(operation_id) if operation.pending else operation
-        except BaseException:
-            # Also after this task was cancelled, and under a scope that keeps cancelling it.
-            with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
-                await self._run(self._verbs.give_up(operation_id))
-            raise
 
     async def signal(
         self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None

@@ -1,17 +1,22 @@
-"""The methods of the async client for operations: to submit, attach, answer, move, forget and list them."""
+"""The methods of the async client for who makes operations and waits for them."""
 
 import datetime as dt
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from purgatory_async.client._awaiting_queues import QueueCalls
-from purgatory_async.client._model import Link, Operation
-from purgatory_async.client.values import UNSET
+import anyio
+
+from purgatory_async.client._calls import AsyncCalls
+from purgatory_async.client._model import Operation, ServiceError
+from purgatory_async.client._operation_verbs import asked
+from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.durations import Duration
+from purgatory_async.errors import refuse_number
 
 
-class OperationCalls(QueueCalls):
-    """Base of `AsyncClient`."""
+class OperationCalls(AsyncCalls):
+    """Methods of `AsyncClient` that need the scope ``wait``."""
 
     async def submit(
         self,
@@ -29,20 +34,8 @@ class OperationCalls(QueueCalls):
         deliver: str | None = None,
     ) -> Operation:
         """Submit an operation exactly once, for any number of retries. See `Client.submit`."""
-        talk = self._verbs.submit(
-            keys,
-            operation_id=operation_id,
-            need=need,
-            timeout=timeout,
-            deadline=deadline,
-            since=since,
-            keep=keep,
-            ask=ask,
-            announce=announce,
-            deliver=deliver,
-            data=data,
-        )
-        return await self._run(talk)
+        body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
+        return await self._run(self._verbs.submit(body, operation_id))
 
     async def attach(
         self,
@@ -60,36 +53,35 @@ class OperationCalls(QueueCalls):
         deliver: str | None = None,
     ) -> Operation:
         """Submit an operation, or attach to the equal one that has its id. See `Client.attach`."""
-        talk = self._verbs.attach(
-            operation_id,
-            keys,
-            need=need,
-            timeout=timeout,
-            deadline=deadline,
-            since=since,
-            keep=keep,
-            ask=ask,
-            announce=announce,
-            deliver=deliver,
-            data=data,
-        )
-        return await self._run(talk)
+        body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
+        return await self._run(self._verbs.attach(operation_id, body))
 
-    async def complete(
-        self, operation_id: str, result: object = UNSET, *, by: str | None = None
+    async def status(self, operation_id: str, *, full: bool = False) -> Operation:
+        """Read an operation. See `Client.status`."""
+        return await self._run(self._verbs.status(operation_id, full=full))
+
+    async def follow(self, operation_id: str, *, timeout: Duration | None = None) -> Operation:
+        """Wait until an operation ends. See `Client.follow`."""
+        return await self._run(self._verbs.follow(operation_id, timeout))
+
+    async def wait(
+        self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
     ) -> Operation:
-        """Complete an operation, once for any number of retries. See `Client.complete`."""
-        return await self._run(self._verbs.complete(operation_id, result, by))
-
-    async def fail(self, operation_id: str, error: object, *, by: str | None = None) -> Operation:
-        """Let an operation fail. See `Client.fail`."""
-        return await self._run(self._verbs.fail(operation_id, error, by))
-
-    async def answer(
-        self, operation_id: str, choice: str, *, comment: str | None = None, by: str | None = None
-    ) -> Operation:
-        """Give a person's answer to the question of an operation. See `Client.answer`."""
-        return await self._run(self._verbs.answer(operation_id, choice, comment, by))
+        """Submit an operation and wait until it ends; an exception on the way cancels it. See `Client.wait`."""
+        if timeout is None and len(keys) > 1:
+            refuse_number(keys)
+        # Named here, so that it can be cancelled if its submission gets no answer.
+        operation_id = new_id()
+        try:
+            operation = await self.submit(
+                keys, need=need, timeout=timeout, operation_id=operation_id, data=data
+            )
+            return await self.follow(operation_id) if operation.pending else operation
+        except BaseException:
+            # Also after this task was cancelled, and under a scope that keeps cancelling it.
+            with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
+                await self._run(self._verbs.give_up(operation_id))
+            raise
 
     async def cancel(self, operation_id: str) -> Operation:
         """Cancel an operation; an ended one does not change. See `Client.cancel`."""
@@ -105,25 +97,8 @@ class OperationCalls(QueueCalls):
         """Forget an operation that has ended. See `Client.forget`."""
         await self._run(self._verbs.forget(operation_id))
 
-    async def links(
-        self,
-        operation_id: str,
-        *,
-        by: str | None = None,
-        choices: Iterable[str] | None = None,
-        expires_in: Duration | None = None,
-    ) -> Link:
-        """Make a link by which a person answers the question of an operation. See `Client.links`."""
-        return await self._run(self._verbs.links(operation_id, by, choices, expires_in))
-
-    async def operations(
+    def operations(
         self, key: str | None = None, *, state: str = "pending", id_prefix: str = ""
     ) -> AsyncIterator[Operation]:
         """List operations in the order of submission, page by page. See `Client.operations`."""
-        cursor = None
-        while True:
-            page, cursor = await self._run(self._verbs.page(key, cursor, state=state, id_prefix=id_prefix))
-            for operation in page:
-                yield operation
-            if cursor is None:
-                return
+        return self._pages(lambda cursor: self._verbs.page(key, cursor, state=state, id_prefix=id_prefix))

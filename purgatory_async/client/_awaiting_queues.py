@@ -1,23 +1,17 @@
 """The methods of the async client for queues and leases."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
 
+from purgatory_async.client._calls import AsyncCalls
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
-from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
-from purgatory_async.client._sessions import AsyncSession
-from purgatory_async.client._talk import Talk
+from purgatory_async.client._queue_verbs import lease_id
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
 
-T = TypeVar("T")
 
-
-class QueueCalls:
-    """Base of `AsyncClient`."""
-
-    _verbs: QueueVerbs
-    _session: AsyncSession
+class QueueCalls(AsyncCalls):
+    """Methods of `AsyncClient` for queues."""
 
     async def put(self, queue: str, item: object, *, delay: Duration | None = None) -> bool:
         """Put an item, any JSON, into a queue. See `Client.put`."""
@@ -104,17 +98,3 @@ class QueueCalls:
     async def redrive(self, queue: str, most: int | None = None) -> int:
         """Put dead items of a queue behind those that wait, the oldest first. See `Client.redrive`."""
         return await self._run(self._verbs.redrive(queue, most))
-
-    async def _pages(self, ask: Callable[[str | None], Talk[tuple[list[T], str | None]]]) -> AsyncIterator[T]:
-        """Iterate over the elements of all pages."""
-        cursor = None
-        while True:
-            page, cursor = await self._run(ask(cursor))
-            for each in page:
-                yield each
-            if cursor is None:
-                return
-
-    async def _run(self, talk: Talk[T]) -> T:
-        """Carry out a conversation."""
-        return await self._session.run(talk)

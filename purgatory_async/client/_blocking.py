@@ -2,23 +2,23 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Self
 
 import httpx2
 
+from purgatory_async.client._blocking_answers import AnswerCalls
 from purgatory_async.client._blocking_operations import OperationCalls
-from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
-from purgatory_async.client._queue_verbs import QueueVerbs
+from purgatory_async.client._blocking_queues import QueueCalls
+from purgatory_async.client._calls import ServiceVerbs
+from purgatory_async.client._model import Event, KeyState
 from purgatory_async.client._sessions import Session
 from purgatory_async.client._signals import Signals
 from purgatory_async.client._talk import Policy
-from purgatory_async.client.values import UNSET, new_id
+from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
-from purgatory_async.errors import refuse_number
 
 
-class Client(OperationCalls):
+class Client(OperationCalls, AnswerCalls, QueueCalls):
     """A blocking client of a purgatory service.
 
     A wait may be longer than a proxy allows: the client polls, with a read timeout that follows from the hold of each
@@ -46,66 +46,11 @@ class Client(OperationCalls):
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         policy = policy or Policy()
-        self._verbs = QueueVerbs(policy)
+        self._verbs = ServiceVerbs(policy)
         self._session = Session(address, token=token, policy=policy, transport=transport, sleep=sleep)
 
     def __repr__(self) -> str:
         return f"<Client of {self._session.url}>"
-
-    def status(self, operation_id: str, *, full: bool = False) -> Operation:
-        """Read an operation; raises as `submit`.
-
-        Args:
-            operation_id: The operation's id.
-            full: Whether to read all signals that it shows, also those that an answer of a megabyte has no room for.
-        """
-        return self._run(self._verbs.status(operation_id, full=full))
-
-    def follow(self, operation_id: str, *, timeout: Duration | None = None) -> Operation:
-        """Wait until an operation ends.
-
-        Args:
-            operation_id: The operation's id.
-            timeout: The longest wait; None for no limit. It does not end the operation. Without an answer the wait
-                lasts up to the policy's ``slack`` and ``patience`` longer, because the state is unknown.
-
-        Returns:
-            The operation; still pending if the timeout expired.
-
-        Raises:
-            RequestRefused, ServiceUnreachable: As `submit`.
-        """
-        return self._run(self._verbs.follow(operation_id, timeout))
-
-    def wait(
-        self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
-    ) -> Operation:
-        """Submit an operation and wait until it ends; an exception on the way cancels it.
-
-        Args:
-            *keys: The keys it watches.
-            need: As for `submit`.
-            timeout: Time until it expires; None for no deadline.
-            data: As for `submit`.
-
-        Returns:
-            The ended operation; ``state`` says how it ended.
-
-        Raises:
-            RequestRefused, ServiceUnreachable: As `submit`.
-            TypeError: A number stands behind the keys, and there is no ``timeout``.
-        """
-        if timeout is None and len(keys) > 1:
-            refuse_number(keys)
-        # Named here, so that it can be cancelled if its submission gets no answer.
-        operation_id = new_id()
-        try:
-            operation = self.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
-            return self.follow(operation_id) if operation.pending else operation
-        except BaseException:
-            with suppress(ServiceError):
-                self._run(self._verbs.give_up(operation_id))
-            raise
 
     def signal(
         self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None

@@ -1,17 +1,20 @@
-"""The methods of the blocking client for operations: to submit, attach, answer, move, forget and list them."""
+"""The methods of the blocking client for who makes operations and waits for them."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from purgatory_async.client._blocking_queues import QueueCalls
-from purgatory_async.client._model import Link, Operation
-from purgatory_async.client.values import UNSET
+from purgatory_async.client._calls import Calls
+from purgatory_async.client._model import Operation, ServiceError
+from purgatory_async.client._operation_verbs import asked
+from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.durations import Duration
+from purgatory_async.errors import refuse_number
 
 
-class OperationCalls(QueueCalls):
-    """Base of `Client`."""
+class OperationCalls(Calls):
+    """Methods of `Client` that need the scope ``wait``."""
 
     def submit(
         self,
@@ -48,20 +51,8 @@ class OperationCalls(QueueCalls):
             ServiceUnreachable: No answer came.
             TypeError, ValueError: ``keys`` is a string, or ``deadline`` is not aware.
         """
-        talk = self._verbs.submit(
-            keys,
-            operation_id=operation_id,
-            need=need,
-            timeout=timeout,
-            deadline=deadline,
-            since=since,
-            keep=keep,
-            ask=ask,
-            announce=announce,
-            deliver=deliver,
-            data=data,
-        )
-        return self._run(talk)
+        body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
+        return self._run(self._verbs.submit(body, operation_id))
 
     def attach(
         self,
@@ -80,20 +71,8 @@ class OperationCalls(QueueCalls):
     ) -> Operation:
         """Submit an operation, or attach to the equal one that has its id: the service never makes two.
 
-        Call it again after each restart: the timeout counts from the first call.
-
-        Args:
-            operation_id: Its id.
-            keys: As for `submit`.
-            need: As for `submit`.
-            timeout: As for `submit`.
-            data: As for `submit`.
-            deadline: As for `submit`.
-            since: As for `submit`; it does not count for what is equal.
-            keep: As for `submit`.
-            ask: As for `submit`.
-            announce: As for `submit`.
-            deliver: As for `submit`.
+        Its arguments are those of `submit`; all but ``since`` must be equal. Call it again after each restart: the
+        timeout counts from the first call.
 
         Returns:
             The operation, whatever its state; ``attached`` says whether it was there already.
@@ -103,47 +82,63 @@ class OperationCalls(QueueCalls):
                 410 ``forgotten`` if it was forgotten.
             ServiceUnreachable, TypeError, ValueError: As `submit`.
         """
-        talk = self._verbs.attach(
-            operation_id,
-            keys,
-            need=need,
-            timeout=timeout,
-            deadline=deadline,
-            since=since,
-            keep=keep,
-            ask=ask,
-            announce=announce,
-            deliver=deliver,
-            data=data,
-        )
-        return self._run(talk)
+        body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
+        return self._run(self._verbs.attach(operation_id, body))
 
-    def complete(self, operation_id: str, result: object = UNSET, *, by: str | None = None) -> Operation:
-        """Complete an operation, once for any number of retries; raises as `submit`.
+    def status(self, operation_id: str, *, full: bool = False) -> Operation:
+        """Read an operation; raises as `submit`.
 
         Args:
             operation_id: The operation's id.
-            result: Any JSON.
-            by: Who answers, if the token may say so; the token's owner if not given.
+            full: Whether to read all signals that it shows, also those that an answer of a megabyte has no room for.
         """
-        return self._run(self._verbs.complete(operation_id, result, by))
+        return self._run(self._verbs.status(operation_id, full=full))
 
-    def fail(self, operation_id: str, error: object, *, by: str | None = None) -> Operation:
-        """Let an operation fail, with any JSON but null as the reason; otherwise as `complete`."""
-        return self._run(self._verbs.fail(operation_id, error, by))
+    def follow(self, operation_id: str, *, timeout: Duration | None = None) -> Operation:
+        """Wait until an operation ends.
 
-    def answer(
-        self, operation_id: str, choice: str, *, comment: str | None = None, by: str | None = None
+        Args:
+            operation_id: The operation's id.
+            timeout: The longest wait; None for no limit. It does not end the operation. Without an answer the wait
+                lasts up to the policy's ``slack`` and ``patience`` longer, because the state is unknown.
+
+        Returns:
+            The operation; still pending if the timeout expired.
+
+        Raises:
+            RequestRefused, ServiceUnreachable: As `submit`.
+        """
+        return self._run(self._verbs.follow(operation_id, timeout))
+
+    def wait(
+        self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
     ) -> Operation:
-        """Give a person's answer to the question of an operation; otherwise as `complete`.
+        """Submit an operation and wait until it ends; an exception on the way cancels it.
 
         Args:
-            operation_id: The operation's id.
-            choice: One of its choices.
-            comment: A comment, if it takes one.
-            by: As for `complete`.
+            *keys: The keys it watches.
+            need: As for `submit`.
+            timeout: Time until it expires; None for no deadline.
+            data: As for `submit`.
+
+        Returns:
+            The ended operation; ``state`` says how it ended.
+
+        Raises:
+            RequestRefused, ServiceUnreachable: As `submit`.
+            TypeError: A number stands behind the keys, and there is no ``timeout``.
         """
-        return self._run(self._verbs.answer(operation_id, choice, comment, by))
+        if timeout is None and len(keys) > 1:
+            refuse_number(keys)
+        # Named here, so that it can be cancelled if its submission gets no answer.
+        operation_id = new_id()
+        try:
+            operation = self.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
+            return self.follow(operation_id) if operation.pending else operation
+        except BaseException:
+            with suppress(ServiceError):
+                self._run(self._verbs.give_up(operation_id))
+            raise
 
     def cancel(self, operation_id: str) -> Operation:
         """Cancel an operation; an ended one does not change. Raises as `submit`."""
@@ -165,30 +160,6 @@ class OperationCalls(QueueCalls):
         """Forget an operation that has ended: its maker has what it needs. Raises as `submit`."""
         self._run(self._verbs.forget(operation_id))
 
-    def links(
-        self,
-        operation_id: str,
-        *,
-        by: str | None = None,
-        choices: Iterable[str] | None = None,
-        expires_in: Duration | None = None,
-    ) -> Link:
-        """Make a link by which a person answers the question of an operation, without a token.
-
-        Args:
-            operation_id: The operation's id.
-            by: Who answers by the link, which anyone who has it can read; None for no name.
-            choices: Which of its choices the link offers; None for all.
-            expires_in: How long the link is good, from a second on; None for as long as the question is pending.
-
-        Raises:
-            RequestRefused: The service refused the request: 409 ``links-off`` if it makes no links, ``already-ended``
-                if the operation is not pending; 422 ``invalid`` if it asks no question.
-            ServiceUnreachable: No answer came.
-            TypeError: ``choices`` is a string.
-        """
-        return self._run(self._verbs.links(operation_id, by, choices, expires_in))
-
     def operations(
         self, key: str | None = None, *, state: str = "pending", id_prefix: str = ""
     ) -> Iterator[Operation]:
@@ -199,15 +170,10 @@ class OperationCalls(QueueCalls):
             state: ``pending``, ``ended``, ``all``, or one of the states in which they end.
             id_prefix: Only operations whose ids begin so.
 
-        Yields:
-            Each operation, as of the reading of its page.
+        Returns:
+            An iterator of operations, each as of the reading of its page.
 
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
         """
-        cursor = None
-        while True:
-            page, cursor = self._run(self._verbs.page(key, cursor, state=state, id_prefix=id_prefix))
-            yield from page
-            if cursor is None:
-                return
+        return self._pages(lambda cursor: self._verbs.page(key, cursor, state=state, id_prefix=id_prefix))

@@ -1,23 +1,17 @@
 """The methods of the blocking client for queues and leases."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from purgatory_async.client._calls import Calls
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
-from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
-from purgatory_async.client._sessions import Session
-from purgatory_async.client._talk import Talk
+from purgatory_async.client._queue_verbs import lease_id
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
 
-T = TypeVar("T")
 
-
-class QueueCalls:
-    """Base of `Client`."""
-
-    _verbs: QueueVerbs
-    _session: Session
+class QueueCalls(Calls):
+    """Methods of `Client` for queues."""
 
     def put(self, queue: str, item: object, *, delay: Duration | None = None) -> bool:
         """Put an item, any JSON, into a queue.
@@ -180,16 +174,3 @@ class QueueCalls:
             most: The most of them; None for all.
         """
         return self._run(self._verbs.redrive(queue, most))
-
-    def _pages(self, ask: Callable[[str | None], Talk[tuple[list[T], str | None]]]) -> Iterator[T]:
-        """Iterate over the elements of all pages."""
-        cursor = None
-        while True:
-            page, cursor = self._run(ask(cursor))
-            yield from page
-            if cursor is None:
-                return
-
-    def _run(self, talk: Talk[T]) -> T:
-        """Carry out a conversation."""
-        return self._session.run(talk)

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from purgatory_async.client._answer_verbs import AnswerVerbs
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
-from purgatory_async.client._verbs import once, wait_for
+from purgatory_async.client._verbs import Verbs, once, wait_for
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration, in_body
 
@@ -20,8 +19,8 @@ def lease_id(lease: Lease | str) -> str:
     return lease if isinstance(lease, str) else lease.id
 
 
-class QueueVerbs(AnswerVerbs):
-    """All verbs under one policy."""
+class QueueVerbs(Verbs):
+    """Verbs under one policy."""
 
     def put(self, queue: str, item: object, delay: Duration | None = None) -> Talk[bool]:
         """Put an item."""

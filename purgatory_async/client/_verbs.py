@@ -1,16 +1,13 @@
-"""The verbs of the service, each as a conversation (see `_talk`)."""
+"""The verbs of keys and of the whole service, each as a conversation (see `_talk`), and what all verbs share."""
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from math import ceil, inf
 from typing import Any, Final, TypeVar
 
-from purgatory_async.client._model import KeyState, Operation
+from purgatory_async.client._model import KeyState
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 from purgatory_async.client.values import UNSET, new_id
-from purgatory_async.deadlines import deadline_text
-from purgatory_async.durations import Duration, as_seconds, in_body
+from purgatory_async.durations import Duration, as_seconds
 
 _NOT_MODIFIED: Final = 304
 _PAGE: Final = (("limit", "1000"),)
@@ -19,63 +16,14 @@ T = TypeVar("T")
 
 
 class Verbs:
-    """The verbs under one policy."""
+    """Verbs under one policy."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy: Final = policy
 
-    def submit(
-        self, keys: Iterable[str] | None, *, operation_id: str | None = None, **terms: Any
-    ) -> Talk[Operation]:
-        """Submit an operation once, for any number of retries; ``terms`` are those of `asked`."""
-        body = asked(keys, **terms)
-        given = body if operation_id is None else {**body, "id": operation_id}
-        return self._read(once(path("operations"), given), Operation.of)
-
-    def status(self, operation_id: str, *, full: bool = False) -> Talk[Operation]:
-        """Show an operation."""
-        query = (("full", "1"),) if full else ()
-        request = Request("GET", path("operations", operation_id), query=query, twice_is_once=True)
-        return self._read(request, Operation.of)
-
-    def follow(self, operation_id: str, timeout: Duration | None) -> Talk[Operation]:
-        """Poll an operation until it ends or the timeout expires."""
-
-        def ask(held: float) -> Request:
-            """Request it once."""
-            return Request(
-                "GET", path("operations", operation_id), query=wait_for(held), held=held, twice_is_once=True
-            )
-
-        answer = yield from self.poll(ask, lambda answer: understood(answer, Operation.of).pending, timeout)
-        return understood(answer, Operation.of)
-
-    def cancel(self, operation_id: str) -> Talk[Operation]:
-        """Cancel an operation."""
-        return self._read(
-            Request("DELETE", path("operations", operation_id), twice_is_once=True), Operation.of
-        )
-
-    def give_up(self, operation_id: str) -> Talk[Operation]:
-        """Cancel an operation without a waiter; tried once, because the caller waits for it."""
-        request = Request("DELETE", path("operations", operation_id), twice_is_once=True)
-        return understood((yield from exchange(request, replace(self.policy, patience=0.0))), Operation.of)
-
-    def page(
-        self, key: str | None, cursor: str | None, *, state: str = "pending", id_prefix: str = ""
-    ) -> Talk[tuple[list[Operation], str | None]]:
-        """List one page of operations."""
-        query: tuple[tuple[str, str], ...] = () if key is None else (("key", key),)
-        # Left out as long as it can be: an older service does not know them.
-        query += (("state", state),) if state != "pending" else ()
-        query += (("id_prefix", id_prefix),) if id_prefix else ()
-        return self._page(path("operations"), query, cursor, "operations", Operation.of)
-
     def signal(self, key: str, value: object, amount: int | None, voter: str | None) -> Talk[int]:
         """Signal a key."""
-        body: dict[str, Any] = {} if value is UNSET else {"value": value}
-        body |= {} if amount is None else {"amount": amount}
-        body |= {} if voter is None else {"voter": voter}
+        body = ({} if value is UNSET else {"value": value}) | given(amount=amount, voter=voter)
         return self._read(Request("POST", path("keys", key, "signal"), body=body), _completed)
 
     def signal_batch(self, signals: Iterable[Mapping[str, Any]]) -> Talk[int]:
@@ -157,35 +105,9 @@ def once(where: str, body: Mapping[str, Any]) -> Request:
     return Request("POST", where, body=body, headers={"Idempotency-Key": new_id()}, twice_is_once=True)
 
 
-def asked(
-    keys: Iterable[str] | None,
-    *,
-    need: object = "any",
-    timeout: Duration | None = None,
-    deadline: dt.datetime | None = None,
-    since: str | int | None = None,
-    keep: Duration | None = None,
-    ask: Mapping[str, Any] | None = None,
-    announce: str | None = None,
-    deliver: str | None = None,
-    data: object = UNSET,
-) -> dict[str, Any]:
-    """Return the body of a submission, without what is not given.
-
-    Raises:
-        TypeError: ``keys`` is a string.
-    """
-    members: dict[str, Any] = {
-        "keys": None if keys is None else listed("keys", keys),
-        "since": since,
-        "keep": in_body(keep),
-        "ask": None if ask is None else dict(ask),
-        "announce": announce,
-        "deliver": deliver,
-    }
-    body = {name: value for name, value in members.items() if value is not None}
-    body |= {"need": need, **due(timeout, deadline)}
-    return body if data is UNSET else {**body, "data": data}
+def given(**members: object) -> dict[str, Any]:
+    """Return the members of a body that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def listed(name: str, texts: Iterable[str]) -> list[str]:
@@ -197,12 +119,6 @@ def listed(name: str, texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise TypeError(f"{name} must be an iterable of {name}, got {texts!r}; did you mean [{texts!r}]?")
     return list(texts)
-
-
-def due(timeout: Duration | None, deadline: dt.datetime | None) -> dict[str, Any]:
-    """Return the members for a deadline; raises as `deadline_text`. Both are left to the service to refuse."""
-    body: dict[str, Any] = {"timeout": in_body(timeout)}
-    return body if deadline is None else {**body, "deadline": deadline_text(deadline)}
 
 
 def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:

@@ -2,7 +2,7 @@
 
 import json
 
-from purgatory_async.client._queue_verbs import QueueVerbs
+from purgatory_async.client._calls import ServiceVerbs
 from purgatory_async.client._talk import Lost, Pause, Policy, Request, Response
 
 PENDING = {
@@ -44,7 +44,7 @@ class Line:
         self.answers = list(answers)
         self.requests = []
         self.pauses = []
-        self.verbs = QueueVerbs(Policy(clock=lambda: self.now, draw=lambda: draw, **policy))
+        self.verbs = ServiceVerbs(Policy(clock=lambda: self.now, draw=lambda: draw, **policy))
 
     def run(self, talk):
         reply = None

@@ -7,14 +7,18 @@ from math import ceil
 import pytest
 
 from purgatory_async.client import Policy, RequestRefused
+from purgatory_async.client._operation_verbs import asked
 from tests.client.driving import PENDING, Line, answer
 from tests.client.test_clients import served
-from tests.client.test_talk import LEASED, QUEUE
+from tests.client.test_talk import LEASED, LINK, QUEUE
 from tests.spellings import DURATIONS, NO_NUMBERS_EITHER, NOT_DURATIONS
 
 # Each call that sends a time in a body: how it is made, an answer to it, and the members that lead to the time.
 SENT = {
-    "submit": (lambda verbs, time: verbs.submit(["k"], timeout=time), answer(202, PENDING), ["timeout"]),
+    "submit": (lambda verbs, time: verbs.submit(asked(timeout=time)), answer(202, PENDING), ["timeout"]),
+    "keep": (lambda verbs, time: verbs.attach("o", asked(keep=time)), answer(202, PENDING), ["keep"]),
+    "reschedule": (lambda verbs, time: verbs.reschedule("o", time, None), answer(200, PENDING), ["timeout"]),
+    "links": (lambda verbs, time: verbs.links("o", None, None, time), answer(201, LINK), ["expires_in"]),
     "put": (lambda verbs, time: verbs.put("q", 1, time), answer(201, {"delivered": False}), ["delay"]),
     "put batch": (
         lambda verbs, time: verbs.put_batch("q", [{"item": 1}, {"item": 2, "delay": time}]),

@@ -8,12 +8,14 @@ from math import nan
 import pytest
 
 from purgatory_async.client import RequestRefused, ServiceUnreachable, SignalGap
+from purgatory_async.client._operation_verbs import asked
 from purgatory_async.client._talk import Lost, path
 from purgatory_async.client._transport import timeout_for
 from purgatory_async.client._verbs import UNSET
 from tests.client.driving import BROKEN, BUSY, COMPLETED, PENDING, UNSENT, Line, answer, problem
 
 LEASED = {"lease": "l", "id": "7", "item": 1, "attempts": 1, "expires_in": 30}
+LINK = {"url": "http://localhost/a/t", "expires_at": None}
 QUEUE = {
     "queue": "q",
     "items": 1,
@@ -31,14 +33,16 @@ QUEUE = {
 
 # Every verb: how it is begun, an answer to it, and whether it may be sent again once it may have been carried out.
 VERBS = {
-    "submit": (lambda verbs: verbs.submit(["k"]), answer(202, PENDING), True),
+    "submit": (lambda verbs: verbs.submit(asked(["k"])), answer(202, PENDING), True),
     "status": (lambda verbs: verbs.status("o"), answer(200, PENDING), True),
     "follow": (lambda verbs: verbs.follow("o", None), answer(200, COMPLETED), True),
     "complete": (lambda verbs: verbs.complete("o"), answer(200, COMPLETED), True),
     "fail": (lambda verbs: verbs.fail("o", "no", None), answer(200, COMPLETED), True),
     "answer": (lambda verbs: verbs.answer("o", "ok", None, None), answer(200, COMPLETED), True),
     "reschedule": (lambda verbs: verbs.reschedule("o", 1, None), answer(200, PENDING), True),
-    "attach": (lambda verbs: verbs.attach("o", None), answer(202, PENDING), True),
+    "attach": (lambda verbs: verbs.attach("o", asked()), answer(202, PENDING), True),
+    "links": (lambda verbs: verbs.links("o", None, None, None), answer(201, LINK), True),
+    "forget": (lambda verbs: verbs.forget("o"), answer(204), True),
     "cancel": (lambda verbs: verbs.cancel("o"), answer(200, COMPLETED), True),
     "page": (lambda verbs: verbs.page(None, None), answer(200, {"operations": []}), True),
     "signal": (lambda verbs: verbs.signal("k", UNSET, None, None), answer(200, {"completed": 0}), False),
@@ -117,11 +121,11 @@ def test_only_repeatable_requests_are_sent_twice(verb, loss):
 
 def test_a_submission_is_retried_with_one_idempotency_key():
     line = Line(BROKEN, BUSY, UNSENT, answer(202, PENDING), answer(202, PENDING))
-    line.run(line.verbs.submit(["k"]))
+    line.run(line.verbs.submit(asked(["k"])))
     keys = {request.headers["Idempotency-Key"] for request in line.requests}
     assert len(keys) == 1
     assert len({repr(request.body) for request in line.requests}) == 1
-    line.run(line.verbs.submit(["k"]))
+    line.run(line.verbs.submit(asked(["k"])))
     assert line.requests[-1].headers["Idempotency-Key"] not in keys
 
 
@@ -260,7 +264,7 @@ class TestPolls:
 
 def test_what_is_not_held_is_answered_within_the_slack():
     line = Line(answer(202, PENDING), slack=7.0)
-    line.run(line.verbs.submit(["k"], timeout=3600.0))
+    line.run(line.verbs.submit(asked(["k"], timeout=3600.0)))
     assert timeout_for(line.request, line.verbs.policy).read == 7.0
 
 
@@ -274,7 +278,7 @@ def test_what_a_poll_finds_ends_it():
 @pytest.mark.parametrize("timeout", [None, 0, 2.5])
 def test_the_timeout_of_an_operation_is_sent_as_it_is(timeout):
     line = Line(answer(202, PENDING))
-    line.run(line.verbs.submit(["a", "b"], need={"amount": 3}, timeout=timeout))
+    line.run(line.verbs.submit(asked(["a", "b"], {"amount": 3}, timeout)))
     assert line.request.body == {"keys": ["a", "b"], "need": {"amount": 3}, "timeout": timeout}
 
 
@@ -288,7 +292,7 @@ def test_what_is_not_given_is_not_sent_and_null_is_a_value():
 def test_one_string_for_keys_is_refused_before_anything_is_sent():
     line = Line()
     with pytest.raises(TypeError, match=r"did you mean \['order:42'\]"):
-        line.run(line.verbs.submit("order:42"))
+        line.run(line.verbs.submit(asked("order:42")))
 
 
 @pytest.mark.parametrize(

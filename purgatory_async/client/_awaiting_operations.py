@@ -9,7 +9,7 @@ import anyio
 
 from purgatory_async.client._calls import AsyncCalls
 from purgatory_async.client._model import Operation, ServiceError
-from purgatory_async.client._operation_verbs import asked
+from purgatory_async.client._operation_verbs import asked, question
 from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number
@@ -55,6 +55,35 @@ class OperationCalls(AsyncCalls):
         """Submit an operation, or attach to the equal one that has its id. See `Client.attach`."""
         body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
         return await self._run(self._verbs.attach(operation_id, body))
+
+    async def ask(
+        self,
+        operation_id: str,
+        title: str,
+        *,
+        text: str | None = None,
+        choices: Iterable[str] = ("ok",),
+        comment: str = "none",
+        keys: Iterable[str] | None = None,
+        timeout: Duration | None = None,
+        deadline: dt.datetime | None = None,
+        keep: Duration | None = "7d",
+        data: object = None,
+        announce: str | None = None,
+        deliver: str | None = None,
+    ) -> Operation:
+        """Ask a person, and wait until the question has ended, whatever the end. See `Client.ask`."""
+        body = asked(
+            keys,
+            timeout=timeout,
+            data=UNSET if data is None else data,
+            deadline=deadline,
+            keep=keep,
+            ask=question(title, text, choices, comment),
+            announce=announce,
+            deliver=deliver,
+        )
+        return await self._run(self._verbs.ask(operation_id, body))
 
     async def status(self, operation_id: str, *, full: bool = False) -> Operation:
         """Read an operation. See `Client.status`."""

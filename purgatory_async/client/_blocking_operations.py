@@ -7,7 +7,7 @@ from typing import Any
 
 from purgatory_async.client._calls import Calls
 from purgatory_async.client._model import Operation, ServiceError
-from purgatory_async.client._operation_verbs import asked
+from purgatory_async.client._operation_verbs import asked, question
 from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number
@@ -84,6 +84,61 @@ class OperationCalls(Calls):
         """
         body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
         return self._run(self._verbs.attach(operation_id, body))
+
+    def ask(
+        self,
+        operation_id: str,
+        title: str,
+        *,
+        text: str | None = None,
+        choices: Iterable[str] = ("ok",),
+        comment: str = "none",
+        keys: Iterable[str] | None = None,
+        timeout: Duration | None = None,
+        deadline: dt.datetime | None = None,
+        keep: Duration | None = "7d",
+        data: object = None,
+        announce: str | None = None,
+        deliver: str | None = None,
+    ) -> Operation:
+        """Ask a person, and wait until the question has ended, whatever the end.
+
+        The question is an operation: ask it again after a restart, and it is attached to, with its answer if one came.
+        Once it stands, the wait outlasts every outage of the service. Leaving the wait leaves the question.
+
+        Args:
+            operation_id: Its id.
+            title: What a person is asked, in 1 to 200 characters of plain text.
+            text: More about it; up to 8 192 characters.
+            choices: The answers to choose from, up to 8.
+            comment: Whether an answer has a comment: ``none``, ``optional`` or ``required``.
+            keys: As for `submit`.
+            timeout: Time until it expires, from when it was first asked; None for no deadline.
+            deadline: As for `submit`.
+            keep: How long the answer is kept for those that ask again.
+            data: Any JSON but null, shown with it.
+            announce: As for `submit`.
+            deliver: As for `submit`.
+
+        Returns:
+            The ended operation: ``state`` says how it ended; ``choice``, ``comment`` and ``by`` what a person answered.
+
+        Raises:
+            RequestRefused: As `attach`.
+            ServiceUnreachable: No answer came, and the question may not stand.
+            TypeError, ValueError: As `submit`, or ``choices`` is a string.
+        """
+        body = asked(
+            keys,
+            timeout=timeout,
+            data=UNSET if data is None else data,
+            deadline=deadline,
+            keep=keep,
+            ask=question(title, text, choices, comment),
+            announce=announce,
+            deliver=deliver,
+        )
+        return self._run(self._verbs.ask(operation_id, body))
 
     def status(self, operation_id: str, *, full: bool = False) -> Operation:
         """Read an operation; raises as `submit`.

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from purgatory_async.client._model import Operation
@@ -22,10 +23,19 @@ class OperationVerbs(Verbs):
 
     def attach(self, operation_id: str, body: Mapping[str, Any]) -> Talk[Operation]:
         """Submit an operation, or attach to the equal one."""
-        request = Request("PUT", path("operations", operation_id), body=body, twice_is_once=True)
-        answer = yield from exchange(request, self.policy)
+        answer = yield from exchange(_attaching(operation_id, body), self.policy)
         attached = answer.headers.get("x-purgatory-attached") == "true"
         return replace(understood(answer, Operation.of), attached=attached)
+
+    def ask(self, operation_id: str, body: Mapping[str, Any]) -> Talk[Operation]:
+        """Attach until the operation has ended; once it stands, no outage is too long for the wait."""
+        first = yield from self.attach(operation_id, body)
+        if not first.pending:
+            return first
+        patient = OperationVerbs(replace(self.policy, patience=inf))
+        # Not read: a service that restarts without a store has lost the question, and is asked again so.
+        answer = yield from patient.poll(lambda held: _attaching(operation_id, body, held), _is_pending, None)
+        return replace(understood(answer, Operation.of), attached=first.attached)
 
     def status(self, operation_id: str, *, full: bool = False) -> Talk[Operation]:
         """Show an operation."""
@@ -108,10 +118,26 @@ def asked(  # noqa: PLR0917 - in the order of the clients' arguments
     return body if data is UNSET else {**body, "data": data}
 
 
+def question(title: str, text: str | None, choices: Iterable[str], comment: str) -> dict[str, Any]:
+    """Return a question for a person.
+
+    Raises:
+        TypeError: ``choices`` is a string.
+    """
+    return given(title=title, text=text, choices=listed("choices", choices), comment=comment)
+
+
 def due(timeout: Duration | None, deadline: dt.datetime | None) -> dict[str, Any]:
     """Return the members for a deadline; raises as `deadline_text`. Both are left to the service to refuse."""
     body: dict[str, Any] = {"timeout": in_body(timeout)}
     return body if deadline is None else {**body, "deadline": deadline_text(deadline)}
+
+
+def _attaching(operation_id: str, body: Mapping[str, Any], held: float = 0.0) -> Request:
+    query = wait_for(held) if held else ()
+    return Request(
+        "PUT", path("operations", operation_id), query=query, body=body, held=held, twice_is_once=True
+    )
 
 
 def _is_pending(answer: Response) -> bool:

@@ -216,3 +216,36 @@ def test_each_signal_comes_once_through_restarts_of_the_service(tmp_path):
                     client.signal("a", number)
                 if start == 40:
                     assert result() == list(range(60))
+
+
+def ask_blocking(address):
+    with Client(address, policy=Policy(poll=0.3, patience=1.0, max_delay=0.2)) as client:
+        return client.ask("o", "Go?", choices=["yes", "no"], timeout="24h")
+
+
+def ask_awaiting(address):
+    async def ask():
+        policy = Policy(poll=0.3, patience=1.0, max_delay=0.2)
+        async with AsyncClient(address, policy=policy) as client:
+            return await client.ask("o", "Go?", choices=["yes", "no"], timeout="24h")
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("ask", [ask_blocking, ask_awaiting])
+@pytest.mark.parametrize(("stored", "end"), [(True, Served.kill), (True, Served.stop), (False, Served.stop)])
+def test_a_question_is_waited_for_through_restarts(tmp_path, ask, end, stored):
+    flags = ("--store", f"sqlite:///{tmp_path}/log.db") if stored else ()
+    with Served(*flags, port=free_port()) as served, Client(served.address) as client:
+        with running(partial(ask, served.address)) as result:
+            for _ in range(2):
+                until(lambda: client.stats()["counts"]["held"] == 1)
+                end(served)
+                served.start()
+            until(lambda: client.stats()["counts"]["held"] == 1)
+            client.answer("o", "yes", by="ann")
+            ended = result()
+        assert (ended.state, ended.choice, ended.by) == ("completed", "yes", "ann")
+        assert ask(served.address).attached
+        assert [each.id for each in client.operations(state="all")] == ["o"]
+        served.stop()

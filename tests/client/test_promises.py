@@ -134,3 +134,82 @@ async def test_queues_and_earlier_signals_reach_an_operation(served):
     assert (ended.state, ended.gap, ended.announce) == ("completed", False, "asks")
     items = [(await served.client.take(queue)).item for queue in ("asks", "done")]
     assert [item["event"] for item in items] == ["submitted", "ended"]
+
+
+async def test_a_question_is_asked_and_waits_for_its_answer(served):
+    call = served.client.ask(
+        "o",
+        "Deploy?",
+        text="It passed.",
+        choices=("yes", "no"),
+        comment="required",
+        keys=["k"],
+        timeout="24h",
+        data={"build": 7},
+        announce="asks",
+        deliver="done",
+    )
+    asking = await served.start(call)
+    shown = await served.client.status("o")
+    assert shown.ask == {**ASK, "text": "It passed.", "comment": "required"}
+    assert (shown.keys, shown.keep, shown.time_left, shown.data) == (("k",), 604_800, 86_400, {"build": 7})
+    await served.advance(10)
+    await served.client.answer("o", "no", comment="not today", by="ann")
+    ended = await asking
+    assert (ended.state, ended.choice, ended.comment, ended.by) == ("completed", "no", "not today", "ann")
+    assert not ended.attached
+    items = [(await served.client.take(queue)).item["event"] for queue in ("asks", "done")]
+    assert items == ["submitted", "ended"]
+
+
+async def test_a_question_asked_again_has_its_first_answer(served):
+    first, second = [await served.start(served.client.ask("o", "Go?", timeout=60)) for _ in range(2)]
+    assert served.pending == 1
+    await served.client.answer("o", "ok")
+    third = served.client.ask("o", "Go?", timeout=60)
+    assert (await served.client.attach("o", timeout="1m", keep="7d", ask={"title": "Go?"})).attached
+    assert [(await each).choice for each in (first, second, third)] == ["ok"] * 3
+    with pytest.raises(RequestRefused, match="duplicate-id"):
+        await served.client.ask("o", "Stop?", timeout=60)
+    await served.client.forget("o")
+    with pytest.raises(RequestRefused, match="forgotten"):
+        await served.client.ask("o", "Go?", timeout=60)
+
+
+@pytest.mark.parametrize("state", ["expired", "cancelled", "failed"])
+async def test_a_question_returns_whatever_its_end(served, state):
+    asking = await served.start(served.client.ask("o", "Go?", timeout=5))
+    if state == "cancelled":
+        await served.client.cancel("o")
+    elif state == "failed":
+        await served.client.fail("o", "no such build")
+    await served.advance(5)
+    ended = await asking
+    assert (ended.state, ended.choice, ended.comment) == (state, None, None)
+
+
+async def test_to_stop_waiting_leaves_the_question(served):
+    asking = await served.start(served.client.ask("o", "Go?"))
+    asking.cancel()
+    await served.advance(0)
+    assert asking.cancelled()
+    assert (await served.client.status("o")).pending
+    await served.client.answer("o", "ok")
+    assert (await served.client.ask("o", "Go?")).attached
+
+
+async def test_choices_of_a_question_are_no_single_text(served):
+    with pytest.raises(TypeError, match=r"choices must be an iterable of choices.*\['yes'\]"):
+        await served.client.ask("o", "Go?", choices="yes")
+
+
+async def test_a_question_may_have_a_deadline_in_place_of_a_timeout(served):
+    at = dt.datetime(2100, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+    asking = await served.start(served.client.ask("o", "Go?", deadline=at, keep=dt.timedelta(days=1)))
+    shown = await served.client.status("o")
+    assert (shown.deadline, shown.keep) == ("2099-12-31T22:00:00Z", 86_400)
+    for call in (served.client.submit, served.client.attach):
+        with pytest.raises(RequestRefused, match="deadline"):
+            await call(operation_id="both", timeout=1, deadline=at)
+    await served.client.answer("o", "ok")
+    await asking

@@ -41,6 +41,7 @@ VERBS = {
     "answer": (lambda verbs: verbs.answer("o", "ok", None, None), answer(200, COMPLETED), True),
     "reschedule": (lambda verbs: verbs.reschedule("o", 1, None), answer(200, PENDING), True),
     "attach": (lambda verbs: verbs.attach("o", asked()), answer(202, PENDING), True),
+    "ask": (lambda verbs: verbs.ask("o", asked()), answer(200, COMPLETED), True),
     "links": (lambda verbs: verbs.links("o", None, None, None), answer(201, LINK), True),
     "forget": (lambda verbs: verbs.forget("o"), answer(204), True),
     "cancel": (lambda verbs: verbs.cancel("o"), answer(200, COMPLETED), True),
@@ -408,3 +409,45 @@ def test_a_status_says_what_was_left_out_and_full_gives_all():
 def test_an_error_of_the_service_survives_pickle_and_copy(error):
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(twin), str(twin), vars(twin)) == (type(error), str(error), vars(error))
+
+
+QUESTION = asked(ask={"title": "Go?"})
+CREATED = answer(202, PENDING)
+ENDED = answer(200, COMPLETED, x_purgatory_attached="true")
+
+
+def test_a_question_that_stands_outlasts_any_outage():
+    outage = [BUSY, UNSENT, BROKEN, answer(504), (600.0, BROKEN), problem(503, "store-unavailable")] * 500
+    line = Line(CREATED, *outage, answer(200, PENDING), *outage, ENDED, patience=1.0, max_delay=5.0)
+    assert line.run(line.verbs.ask("o", QUESTION)).state == "completed"
+    assert {(request.method, request.path) for request in line.requests} == {("PUT", "/v1/operations/o")}
+    assert line.requests[0].query == ()
+    assert all(request.body == QUESTION for request in line.requests)
+    assert max(line.pauses) == 3.75  # half of it random
+
+
+@pytest.mark.parametrize("failure", [UNSENT, BROKEN, BUSY])
+def test_a_new_question_is_tried_for_ones_patience(failure):
+    line = Line(*repeat(failure, 1000), patience=30.0)
+    with pytest.raises((RequestRefused, ServiceUnreachable)):
+        line.run(line.verbs.ask("o", QUESTION))
+    assert line.now - 1000 <= 30
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [problem(409, "duplicate-id"), problem(410, "forgotten"), problem(401, "unauthorized"), answer(404)],
+)
+@pytest.mark.parametrize("before", [(), (CREATED,)], ids=["at first", "later"])
+def test_a_question_that_is_refused_is_raised(before, refusal):
+    line = Line(*before, refusal)
+    with pytest.raises(RequestRefused):
+        line.run(line.verbs.ask("o", QUESTION))
+    assert line.pauses == []
+
+
+def test_a_question_that_has_ended_is_asked_for_once():
+    line = Line(ENDED)
+    assert line.run(line.verbs.ask("o", QUESTION)).attached
+    line = Line(CREATED, ENDED)
+    assert not line.run(line.verbs.ask("o", QUESTION)).attached

@@ -55,7 +55,7 @@ def test_what_the_image_copies_exists() -> None:
 @pytest.mark.parametrize("name", ["purgatory", "image"])
 def test_the_service_accepts_the_containers_command(name: str) -> None:
     command = json.loads(instruction("CMD")) if name == "image" else SERVICES["purgatory"]["command"]
-    serve, *flags = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in command]
+    serve, *flags = [re.sub(r"\$\{\w+:-([^}]+)\}", r"\1", word) for word in command]
     assert serve == "serve"
     assert json.loads(instruction("ENTRYPOINT")) == ["purgatory"]
     settings = run(sys.executable, "-m", "purgatory_async", "config", *flags)
@@ -81,6 +81,20 @@ def test_what_the_compose_file_mounts_and_names_exists() -> None:
     # The name under which Prometheus asks must be one that the service accepts.
     assert target == "purgatory:8765"
     assert "--allow-host=purgatory" in SERVICES["purgatory"]["command"]
+
+
+def test_the_secrets_are_mounted_and_stay_out_of_the_tree() -> None:
+    command = " ".join(SERVICES["purgatory"]["command"])
+    assert re.findall(r"/run/secrets/(\w+)", command) == SERVICES["purgatory"]["secrets"]
+    files = {secret["file"].removeprefix("./") for secret in COMPOSE["secrets"].values()}
+    assert files <= set((KIT / ".gitignore").read_text(encoding="utf-8").splitlines())
+
+
+def test_links_lead_to_nginx() -> None:
+    [url] = [word for word in SERVICES["purgatory"]["command"] if word.startswith("--public-url=")]
+    [port] = SERVICES["nginx"]["ports"]
+    assert url == "--public-url=${PURGATORY_PUBLIC_URL:-http://localhost:8080}"
+    assert port == "${PURGATORY_PORT:-8080}:8080"
 
 
 @pytest.mark.slow

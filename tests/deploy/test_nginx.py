@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+PUBLIC = "http://people.example"
 
 
 class Front:
@@ -25,14 +26,14 @@ class Front:
 
     def __init__(self, folder: Path, upstream: int) -> None:
         self.port = free_port()
-        self._log = folder / "access.log"
+        self._log, self.errors = folder / "access.log", folder / "error.log"
         text = (KIT / "nginx.conf").read_text(encoding="utf-8").replace(" /tmp/", f" {folder}/")
         for old, new in {
             "server purgatory:8765;": f"server 127.0.0.1:{upstream};",
             "listen 8080;": f"listen 127.0.0.1:{self.port};",
             "worker_rlimit_nofile 65536;": "",
             "/dev/stdout": f"{self._log}",
-            "/dev/stderr": f"{folder}/error.log",
+            "/dev/stderr": f"{self.errors}",
         }.items():
             text = replaced(text, old, new)
         config = folder / "nginx.conf"
@@ -43,7 +44,7 @@ class Front:
                 "-c",
                 config,
                 "-e",
-                folder / "error.log",
+                self.errors,
                 "-g",
                 "daemon off; master_process off;",
             ]
@@ -153,6 +154,25 @@ def test_the_metrics_are_not_for_nginxs_clients(stack, tmp_path):
     served, front = start(stack, tmp_path)
     assert front.ask("GET", "/metrics").status == 404
     assert served.request("GET", "/metrics").status == 200
+
+
+def test_a_link_is_answered_and_is_in_no_log(stack, tmp_path):
+    served, front = start(stack, tmp_path, "--public-url", PUBLIC)
+    question = {"id": "o", "ask": {"title": "Deploy?"}}
+    assert served.request("POST", "/v1/operations", question).status == 202
+    link = served.request("POST", "/v1/operations/o/links", {"by": "Ann"}).json["url"].removeprefix(PUBLIC)
+    people = {"Host": PUBLIC.partition("//")[2], "Origin": PUBLIC}
+    assert front.ask("GET", link, Host=people["Host"]).status == 200
+    assert front.ask("POST", link, {"choice": "ok"}, **people).status == 200
+    assert served.request("GET", "/v1/operations/o").json["by"] == "Ann"
+    _, logged = served.stop()
+    assert front.ask("GET", link, Host=people["Host"]).status == 502
+    assert front.ask("GET", "/healthz").status == 502
+    until(lambda: "/healthz" in front.errors.read_text(encoding="utf-8"))
+    until(lambda: len(front.log) == 4)
+    assert [line.split()[4] for line in front.log] == ["/a/-"] * 3 + ["/healthz"]
+    token = link.removeprefix("/a/")
+    assert token not in logged + front.errors.read_text(encoding="utf-8") + "".join(front.log)
 
 
 def test_a_body_beyond_the_limit_gets_the_services_answer(stack, tmp_path):

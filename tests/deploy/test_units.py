@@ -23,8 +23,13 @@ def units(tmp_path: Path) -> list[Path]:
     return [service, socket]
 
 
+def settings(name: str) -> list[str]:
+    text = SERVICE.read_text(encoding="utf-8").replace("\\\n", "")
+    return re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)
+
+
 def setting(name: str) -> str:
-    [value] = re.findall(rf"^{name}=(.*)$", SERVICE.read_text(encoding="utf-8"), re.MULTILINE)
+    [value] = settings(name)
     return value
 
 
@@ -44,10 +49,16 @@ def test_the_program_accepts_the_units_flags() -> None:
     command = setting("ExecStart").replace("%d", "/run/credentials/purgatory").replace("%S", "/var/lib")
     program, serve, *flags = shlex.split(command)
     assert (program, serve) == (PROGRAM, "serve")
-    settings = run(sys.executable, "-m", "purgatory_async", "config", *flags)
-    assert "sqlite:////var/lib/purgatory/purgatory.db" in settings
+    chosen = run(sys.executable, "-m", "purgatory_async", "config", *flags)
+    assert "sqlite:////var/lib/purgatory/purgatory.db" in chosen
     # The socket has the address: with LISTEN_FDS the service refuses one of its own.
     assert not {"--host", "--port", "--uds"} & set(flags)
+
+
+def test_each_secret_is_a_credential() -> None:
+    used = re.findall(r"%d/(\w+)", setting("ExecStart"))
+    assert [f"{name}:/etc/purgatory/{name}" for name in used] == settings("LoadCredential")
+    assert used == ["tokens", "link_secret"]
 
 
 def test_the_service_is_watched_and_told_apart_from_its_port() -> None:

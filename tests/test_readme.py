@@ -24,6 +24,7 @@ FOLDERS = (
     "bench",
     "examples",
     "examples/deploy",
+    "purgatory_async/client",
     "purgatory_async/cluster",
     "purgatory_async/kafka",
     "purgatory_async/patterns",

@@ -1,7 +1,8 @@
 """Clients of the purgatory service: `Client` for code that blocks, `AsyncClient` for coroutines.
 
 They need the extra ``[client]`` (httpx2), and nothing of the service. A time that they take, such as a ``timeout``, a
-``lease`` or a ``delay``, is a number of seconds, a `timedelta`, or text such as ``250ms``, ``10m`` or ``24h``.
+``lease`` or a ``delay``, is a number of seconds, a `timedelta`, or text such as ``250ms``, ``10m`` or ``24h``; a
+``deadline`` is an aware `datetime`.
 """
 
 from purgatory_async.client._awaiting import AsyncClient

@@ -1,4 +1,4 @@
-"""The verbs of operations for who answers them, each as a conversation (see `_talk`)."""
+"""The verbs of operations for those who answer, each as a conversation (see `_talk`)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The methods of the async client for who answers operations."""
+"""The methods of the async client for those who answer operations."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from purgatory_async.durations import Duration
 
 
 class AnswerCalls(AsyncCalls):
-    """Methods of `AsyncClient` that need the scope ``answer``."""
+    """Methods of `AsyncClient` to answer operations; the service asks for the scope ``answer``."""
 
     async def complete(
         self, operation_id: str, result: object = UNSET, *, by: str | None = None

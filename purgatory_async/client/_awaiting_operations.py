@@ -1,4 +1,4 @@
-"""The methods of the async client for who makes operations and waits for them."""
+"""The methods of the async client for those who make operations and wait for them."""
 
 import datetime as dt
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -16,7 +16,7 @@ from purgatory_async.errors import refuse_number
 
 
 class OperationCalls(AsyncCalls):
-    """Methods of `AsyncClient` that need the scope ``wait``."""
+    """Methods of `AsyncClient` to make operations, to wait for them, and to move and list them."""
 
     async def submit(
         self,

@@ -1,4 +1,4 @@
-"""The methods of the blocking client for who answers operations."""
+"""The methods of the blocking client for those who answer operations."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from purgatory_async.durations import Duration
 
 
 class AnswerCalls(Calls):
-    """Methods of `Client` that need the scope ``answer``."""
+    """Methods of `Client` to answer operations; the service asks for the scope ``answer``."""
 
     def complete(self, operation_id: str, result: object = UNSET, *, by: str | None = None) -> Operation:
         """Complete an operation, once for any number of retries; raises as `submit`.

@@ -1,4 +1,4 @@
-"""The methods of the blocking client for who makes operations and waits for them."""
+"""The methods of the blocking client for those who make operations and wait for them."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from purgatory_async.errors import refuse_number
 
 
 class OperationCalls(Calls):
-    """Methods of `Client` that need the scope ``wait``."""
+    """Methods of `Client` to make operations, to wait for them, and to move and list them."""
 
     def submit(
         self,

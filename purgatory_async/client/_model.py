@@ -81,6 +81,12 @@ class Operation:
     room for. ``by`` is who ended it, ``via`` whose link that was, ``error`` why it failed. ``gap`` says that a signal
     after its ``since`` may be missing; ``attached`` that it was there already. ``document`` is the service's whole
     document, with members that this version does not know.
+
+    >>> shown = {"id": "o", "keys": ["o"], "need": "any", "state": "completed", "submitted_at": "2026-01-01T12:00:00Z"}
+    >>> shown |= {"deadline": None, "elapsed": 60.0, "signals": [], "ask": {"title": "Deploy?"}, "by": "ann"}
+    >>> operation = Operation.of({**shown, "result": {"choice": "no"}})
+    >>> operation.pending, operation.choice, operation.comment, operation.by
+    (False, 'no', None, 'ann')
     """
 
     id: str

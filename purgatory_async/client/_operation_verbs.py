@@ -1,4 +1,4 @@
-"""The verbs of operations for who makes them, each as a conversation (see `_talk`)."""
+"""The verbs of operations for their makers, each as a conversation (see `_talk`)."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping

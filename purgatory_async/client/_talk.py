@@ -42,6 +42,10 @@ class Policy:
         max_delay: The longest delay.
         clock: A monotonic clock.
         draw: Returns the next random fraction, from 0 to 1.
+
+    >>> patient = Policy(patience="10m", poll="50s")
+    >>> patient.patience, patient.poll, patient.slack
+    (600.0, 50.0, 10.0)
     """
 
     poll: float

@@ -92,6 +92,7 @@ SAMPLES = {
     "GET /a/{token}": Sample(404),
     "POST /a/{token}": Sample(404, {"choice": "yes"}),
     "GET /ui/operations": Sample(200, query="?search={}"),
+    "GET /ui/questions": Sample(200),
     "GET /openapi.json": Sample(200),
 }
 """By method and path; HEAD is as GET. A route without one fails `test_every_request`."""

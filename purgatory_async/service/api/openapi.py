@@ -66,7 +66,7 @@ _OF_WAITS: Final[Mapping[str, Mapping[str, Any]]] = {
     "need": {**_QUERY["need"], "description": "only without `since`; left out `any`"},
     "prefix": {**_KEY, "description": "only with `since`"},
 }
-_OF_SEARCHES: Final[Mapping[str, Mapping[str, Any]]] = {"limit": _limit(MAX_PAGE, default=PAGE)}
+_OF_PAGES: Final[Mapping[str, Mapping[str, Any]]] = {"limit": _limit(MAX_PAGE, default=PAGE)}
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     REPEATABLE: {"type": "string", "minLength": 1, "maxLength": MAX_HEADER},
     "Last-Event-ID": {"type": "string", "pattern": f"^{EVENT_ID}$"},
@@ -191,7 +191,7 @@ def _query(name: str, endpoint: Endpoint) -> Mapping[str, Any]:
         return _PLACE  # not a position
     if "since" in endpoint.query:
         return _OF_WAITS.get(name, _QUERY[name])
-    return _OF_SEARCHES.get(name, _QUERY[name]) if "search" in endpoint.query else _QUERY[name]
+    return _OF_PAGES.get(name, _QUERY[name]) if "first" in endpoint.query else _QUERY[name]
 
 
 def _responses(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:

@@ -218,7 +218,7 @@ async def list_operations(service: HttpService, request: Request) -> Answer:
             place=_POSITION,
             wanted=lambda each: (
                 each.position > behind
-                and state in {"all", each.state, "ended" if each.outcome else ""}
+                and is_in(each, state)
                 and key in {None, *each.watch_keys}
                 and _wanted(each)
             ),
@@ -301,6 +301,11 @@ class _End(Awaited):
         present = as_present(self.service, self._operation)
         lost = present.outcome is Outcome.CLOSED
         return self._then(self.service.find(present.id) if lost else present)
+
+
+def is_in(operation: Operation, state: str) -> bool:
+    """Whether a list of a state has an operation."""
+    return state in {"all", operation.state, "ended" if operation.outcome else ""}
 
 
 def as_present(service: HttpService, operation: Operation) -> Operation:

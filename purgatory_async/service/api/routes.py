@@ -70,7 +70,7 @@ from purgatory_async.service.contract.queue_messages import (
     TakeBody,
 )
 from purgatory_async.service.held.stream import EVENT_STREAM
-from purgatory_async.service.stats.messages import DashboardFeed, SearchPage, Stats
+from purgatory_async.service.stats.messages import DashboardFeed, QuestionPage, SearchPage, Stats
 
 _READ: Final = Permission.READ
 _WAIT: Final = Permission.WAIT
@@ -381,6 +381,11 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/ui/operations": {
         "GET": Endpoint(
             dashboard.search_operations, _READ, {200: SearchPage}, query=("first", "limit", "search")
+        )
+    },
+    "/ui/questions": {
+        "GET": Endpoint(
+            dashboard.list_questions, _READ, {200: QuestionPage}, query=("first", "limit", "state")
         )
     },
 }

@@ -6,12 +6,13 @@ import * as events from "./events.js";
 import * as figures from "./figures.js";
 import * as operations from "./operations.js";
 import { at } from "./page.js";
+import * as questions from "./questions.js";
 import { ask, calm, hasToken, PERIOD_MS, signIn, trouble } from "./service.js";
 import { clock } from "./words.js";
 
 // What the page shows. `open` is called once the service has let the page in, `draw` with each feed. A further view is
 // its module, its section in index.html, and its place here.
-const VIEWS = [figures, operations, detail, events];
+const VIEWS = [figures, questions, operations, detail, events];
 
 let lastAnswer = 0;
 let ticking = null;

@@ -1,8 +1,9 @@
 // One operation, in place of the list.
 
 import { endButtons } from "./ending.js";
-import { DETAIL, listAgain } from "./operations.js";
+import { listAgain } from "./operations.js";
 import { at, pairs, write } from "./page.js";
+import { DETAIL, ending, fillQuestion, newQuestion } from "./question.js";
 import { API, ask, PERIOD_MS } from "./service.js";
 import { dated, missing, needed, plain, seconds, signalled } from "./words.js";
 
@@ -17,6 +18,7 @@ function showDetail() {
   at("list").hidden = at("pager").hidden = id !== null;
   at("facts").replaceChildren();
   at("detail-ends").replaceChildren();
+  at("detail-question").replaceChildren();
   if (id === null) {
     listAgain();
     const row = [...at("operations").children].find((each) => each.dataset.id === left);
@@ -62,14 +64,19 @@ function drawDetail(operation) {
     ["Keys", operation.keys.map(plain).join(", ")],
     ["State", operation.state],
     ["Needs", needed(operation.need)],
-    ["Waiting for", operation.waiting_for ? missing(operation.waiting_for) : "nothing more"],
+    ["Waiting for", operation.state === "pending" && operation.ask ? "an answer" : operation.waiting_for ? missing(operation.waiting_for) : "nothing more"],
     ["Signals", operation.signals.length ? operation.signals.map(signalled).join("\n") : "none so far"],
     ["Age", seconds(operation.elapsed)],
     ["Deadline", deadline ? `${dated.format(new Date(deadline))}${operation.state === "pending" ? `, in ${seconds(Math.max(0, (new Date(deadline) - Date.now()) / 1000))}` : ""}` : "none"],
     ["Owner", operation.owner ?? "none"],
-    ...["data", "result"].filter((name) => operation[name] !== undefined)
-      .map((name) => [name === "data" ? "Data" : "Result", plain(JSON.stringify(operation[name]))]),
+    ...(operation.data === undefined ? [] : [["Data", plain(JSON.stringify(operation.data))]]),
+    ...ending(operation),
   ]);
+  if (operation.ask) {
+    const [card] = at("detail-question").children;
+    if (card) fillQuestion(card, operation);
+    else at("detail-question").append(newQuestion(operation, "div"));
+  }
   if (detail.state === operation.state) return;
   detail.state = operation.state;
   at("detail-ends").replaceChildren(...(operation.state === "pending" ? endButtons(operation, "detail-title") : []));

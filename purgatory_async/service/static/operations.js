@@ -1,67 +1,42 @@
 // The operations that are pending: search, pages, rows.
 
 import { endButtons } from "./ending.js";
-import { at, cell, element, PAGE, rows, say, write } from "./page.js";
-import { PERIOD_MS, read } from "./service.js";
-import { missing, names, plain, seconds, whole } from "./words.js";
+import { at, cell, element, PAGE, rows, write } from "./page.js";
+import { pages } from "./pages.js";
+import { DETAIL } from "./question.js";
+import { read, repeated } from "./service.js";
+import { missing, names, plain, prose, seconds } from "./words.js";
 
-export const DETAIL = "#operation="; // begins the address of one operation
+let wanted = ""; // begins the ids or keys that are listed
 
-const view = { text: "", first: 0, total: 0, asked: 0, timer: null };
+const list = pages({
+  range: at("range"),
+  previous: at("previous"),
+  next: at("next"),
+  body: at("operations"),
+  size: PAGE,
+  ask: (first, limit) => read(`operations?${new URLSearchParams({ search: wanted, first, limit })}`).catch(() => null),
+  draw: drawOperations,
+});
 
-// As a loop of its own: a search of very many operations must not hold up the figures, nor be repeated at once.
-export async function listAgain() {
-  clearTimeout(view.timer);
-  const began = performance.now();
-  if (!at("list").hidden) await list();
-  if (at("figures").hidden) return;
-  clearTimeout(view.timer);
-  view.timer = setTimeout(listAgain, Math.max(PERIOD_MS, 10 * (performance.now() - began)));
-}
-
-async function list(spoken = false) {
-  view.asked += 1;
-  const asked = view.asked;
-  const query = new URLSearchParams({ search: view.text, first: view.first, limit: PAGE });
-  const page = await read(`operations?${query}`).catch(() => null);
-  if (page === null || asked !== view.asked) return; // or another one was asked for meanwhile
-  if (page.total <= view.first && view.first > 0) {
-    view.first = PAGE * Math.floor(Math.max(0, page.total - 1) / PAGE);
-    list(spoken);
-    return;
-  }
-  view.total = page.total;
-  drawOperations(page);
-  if (spoken) say(`${whole.format(page.total)} found`);
-}
-
-function turn(first) {
-  if (first < 0 || (first > 0 && first >= view.total)) return;
-  view.first = first;
-  at("operations").replaceChildren();
-  list(true);
-}
+// As a loop of its own: a search must not hold up the figures.
+export const listAgain = repeated(async () => {
+  if (!at("list").hidden) await list.list();
+});
 
 function find(text) {
-  view.text = text;
-  view.first = 0;
-  at("operations").replaceChildren();
+  wanted = text;
   if (location.hash.startsWith(DETAIL)) location.hash = "";
-  list(true);
+  list.restart();
 }
 
 function drawOperations(page) {
   const { first, total, operations } = page;
-  const last = first + operations.length;
-  // No separators: one of them would read as another number in some languages.
-  write(at("range"), total ? `${first + 1}–${last} of ${total}` : "0 of 0");
-  at("previous").setAttribute("aria-disabled", String(first === 0));
-  at("next").setAttribute("aria-disabled", String(last >= total));
   at("no-operations").hidden = total > 0;
-  write(at("no-operations"), view.text ? `Nothing pending has an id or a key that begins with ${plain(view.text)}.` : "Nothing is pending.");
+  write(at("no-operations"), wanted ? `Nothing pending has an id or a key that begins with ${plain(wanted)}.` : "Nothing is pending.");
   at("has-ended").hidden = page.ended === null;
-  write(at("ended-link"), `${plain(view.text)} is ${page.ended}`);
-  at("ended-link").href = DETAIL + encodeURIComponent(view.text);
+  write(at("ended-link"), `${plain(wanted)} is ${page.ended}`);
+  at("ended-link").href = DETAIL + encodeURIComponent(wanted);
   // An id has no space; a one-shot wait has no id.
   const waits = new Map();
   const named = new Map(operations.map((operation) => {
@@ -101,7 +76,7 @@ function newRow(operation) {
 
 function fillOperation(row, operation) {
   row.classList.remove("gone");
-  write(row.cells[1].firstElementChild, missing(operation.waiting_for));
+  write(row.cells[1].firstElementChild, operation.title === undefined ? missing(operation.waiting_for) : `an answer: ${prose(operation.title)}`);
   write(row.cells[2], seconds(operation.elapsed));
   write(row.cells[3], seconds(operation.expires_in));
 }
@@ -118,9 +93,7 @@ at("search").addEventListener("submit", (event) => {
   find(at("search-text").value.trim());
 });
 at("search-text").addEventListener("input", () => {
-  if (!at("search-text").value && view.text) find(""); // its cross was pressed
+  if (!at("search-text").value && wanted) find(""); // its cross was pressed
 });
-at("previous").addEventListener("click", () => turn(view.first - PAGE));
-at("next").addEventListener("click", () => turn(view.first + PAGE));
 
 export { listAgain as open };

@@ -50,9 +50,9 @@ function inUse(table) {
   return table.matches(":hover") || table.contains(document.activeElement);
 }
 
-// Update rows in place. While the table is in use none moves or goes: what is new comes last, if there is room.
+// Update rows in place. While the table, or the list, is in use none moves or goes: what is new comes last, if there is room.
 export function rows(body, items, make, fill, gone) {
-  const steady = inUse(body.closest("table"));
+  const steady = inUse(body.closest("table") ?? body);
   const known = new Map([...body.children].map((row) => [row.dataset.id, row]));
   for (const [id, row] of known) {
     if (items.has(id)) continue;

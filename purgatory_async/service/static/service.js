@@ -28,6 +28,19 @@ export async function read(path) {
   return answer.json();
 }
 
+// Do something again and again, and now when called: a search of very many operations must not be repeated at once.
+export function repeated(work) {
+  let timer = null;
+  return async function again() {
+    clearTimeout(timer);
+    const began = performance.now();
+    await work();
+    if (at("figures").hidden) return;
+    clearTimeout(timer);
+    timer = setTimeout(again, Math.max(PERIOD_MS, 10 * (performance.now() - began)));
+  };
+}
+
 export function trouble(text) {
   if (at("trouble").textContent !== text) at("trouble").textContent = text;
   at("trouble").hidden = false;

@@ -14,6 +14,11 @@ export function plain(name) {
   return name.replace(UNSEEN, (found) => `\\u{${found.codePointAt(0).toString(16)}}`);
 }
 
+// Text of several lines. Joiners are part of words and of emoji.
+export function prose(text) {
+  return text.replace(UNSEEN, (found) => (/[\n\t\u200c\u200d]/.test(found) ? found : plain(found)));
+}
+
 export function names(keys) {
   const more = keys.length - KEYS_NAMED;
   const named = keys.slice(0, KEYS_NAMED).map(plain).join(", ");

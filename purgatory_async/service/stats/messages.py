@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from purgatory_async.durable.documents import Moment, State, WaitingFor, WireNeed
+from purgatory_async.durable.documents import Moment, OperationView, State, WaitingFor, WireNeed
 
 
 class Ended(Struct):
@@ -335,6 +335,16 @@ class DashboardFeed(Stats, kw_only=True):
     may_end: bool
 
 
+class FoundOperation(OldOperation, kw_only=True):
+    """An operation that the dashboard searched for.
+
+    Attributes:
+        title: What it asks a person; absent if it asks nothing.
+    """
+
+    title: str | UnsetType = UNSET
+
+
 class SearchPage(Struct):
     """A page of the operations that the dashboard searched for.
 
@@ -347,5 +357,22 @@ class SearchPage(Struct):
 
     total: int
     first: int
-    operations: list[OldOperation]
+    operations: list[FoundOperation]
     ended: State | None
+
+
+class QuestionPage(Struct):
+    """A page of questions.
+
+    Attributes:
+        total: How many questions are in this state.
+        first: How many of them come before the page.
+        operations: The questions of the page, without data and signals: first pending ones as they were asked, then
+            ended ones, the last end first.
+        may_answer: Whether the request's token may answer questions, and complete operations.
+    """
+
+    total: int
+    first: int
+    operations: list[OperationView]
+    may_answer: bool

@@ -16,6 +16,9 @@ from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from typing import Final, cast
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from purgatory_async import Purgatory, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.durable.fold.operations import Operation
@@ -25,6 +28,7 @@ from purgatory_async.service.held.waits import Wait, Waits
 from purgatory_async.service.stats.messages import (
     BusyKey,
     Delays,
+    FoundOperation,
     History,
     OldOperation,
     Rates,
@@ -149,7 +153,11 @@ class Survey:
             operation = None
         ended = None if operation is None or operation.outcome is None else operation.state
         pending = [each for each in found.page if each.outcome is None]
-        return SearchPage(found.total, first, self._shown(pending), ended)
+        shown = [
+            FoundOperation(**msgspec.structs.asdict(row), title=_title(each))
+            for row, each in zip(self._shown(pending), pending, strict=True)
+        ]
+        return SearchPage(found.total, first, shown, ended)
 
     async def _make(self) -> Findings:
         self._resumed, self._spent = self._timer.time(), 0.0
@@ -276,6 +284,12 @@ def _no_operations(_: str | None, __: int) -> Iterator[Operation]:
 def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:
     # One more than the level's buckets: the first has begun, so part of one more is in reach.
     return WheelStrip(ticks_per_bucket, now_tick - now_tick % ticks_per_bucket, [0] * (size + 1))
+
+
+def _title(operation: Operation | Wait) -> str | UnsetType:
+    """Return what an operation asks a person."""
+    promise = operation.promise if isinstance(operation, Operation) else None
+    return UNSET if promise is None or isinstance(promise.ask, UnsetType) else promise.ask.title
 
 
 def _old_operation(operation: Operation | Wait, elapsed: float) -> OldOperation:

@@ -69,15 +69,16 @@ async def test_one_key_outside_refuses_the_whole_batch(shop):
 
 async def test_lists_show_only_what_lies_wholly_within(shop):
     for number, keys in enumerate((["a/1"], ["a/1", "b/1"], ["b/1"], ["shared/1", "a/2"])):
-        await shop.submit("root", keys=keys, id=f"op{number}")
+        await shop.submit("root", keys=keys, id=f"op{number}", ask={"title": "Go?"})
     found = {}
-    for target in ("/v1/operations", "/v1/operations?key=a%2F1", "/ui/operations"):
+    for target in ("/v1/operations", "/v1/operations?key=a%2F1", "/ui/operations", "/ui/questions"):
         operations = (await shop.ask("ann", "GET", target)).json["operations"]
         found[target] = [operation["id"] for operation in operations]
     assert found == {
         "/v1/operations": ["op0", "op3"],
         "/v1/operations?key=a%2F1": ["op0"],
         "/ui/operations": ["op0", "op3"],
+        "/ui/questions": ["op0", "op3"],
     }
     statuses = [(await shop.ask("ann", "GET", f"/v1/operations/op{n}")).status for n in range(4)]
     assert statuses == [200, 404, 404, 200]

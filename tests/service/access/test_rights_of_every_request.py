@@ -65,6 +65,7 @@ TABLE = {
     "GET /a/{token}": ("", OPEN),
     "POST /a/{token}": ("", OPEN),
     "GET /ui/operations": ("read", ALL),
+    "GET /ui/questions": ("read", ALL),
     "GET /openapi.json": ("", OPEN),
 }
 """Which scopes let a request in, each by itself, and what it is about; `admin` does everything."""
@@ -74,6 +75,7 @@ LISTS = {
     "/v1/queues": "{}queue",
     "/v1/leases": "{}lease",
     "/ui/operations": "{}op",
+    "/ui/questions": "{}op",
     "/ui/feed": "{}key",
 }
 """The lists that name what there is, and what they show of it."""

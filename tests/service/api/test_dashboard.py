@@ -122,3 +122,76 @@ async def test_the_wheel_counts_operations_and_its_own_timers_apart(client):
     assert (wheel["entries"], wheel["operations"]) == (6, 1)
     await client.advance(9)
     assert all(one.answered for one in taking)
+
+
+async def questions(client, query=""):
+    """The total and the operations of a page of questions."""
+    reply = await client.request("GET", f"/ui/questions?{query}")
+    assert reply.status == 200
+    return reply.json["total"], reply.json["operations"]
+
+
+async def ask(client, name, **ask):
+    """Ask a question that may be answered with yes or no."""
+    await client.submit(
+        "a", id=name, timeout="1m", ask={"title": f"{name}?", "choices": ["yes", "no"], **ask}
+    )
+
+
+async def test_questions_are_listed_whatever_else_is_pending(client):
+    for number in range(30):
+        await client.submit("a", id=f"op{number}")
+        if number % 10 == 9:
+            await ask(client, f"q{number}", text="Say\nso.", comment="optional")
+    assert await questions(client, "limit=1") == (3, (await questions(client))[1][:1])
+    total, found = await questions(client, "first=1")
+    assert (total, [each["id"] for each in found]) == (3, ["q19", "q29"])
+    asked = {"title": "q19?", "text": "Say\nso.", "choices": ["yes", "no"], "comment": "optional"}
+    assert (found[0]["ask"], found[0]["state"]) == (asked, "pending")
+
+
+async def test_ended_questions_begin_with_the_last_end(client):
+    for name in ("one", "two", "three", "four"):
+        await ask(client, name)
+    await client.request("POST", "/v1/operations/three/answer", {"choice": "no", "by": "ann"})
+    await client.advance(1)
+    await client.request("DELETE", "/v1/operations/one")
+    await client.advance(1)
+    await client.request("POST", "/v1/operations/four/complete", {"result": 7})
+    total, found = await questions(client, "state=ended")
+    assert (total, [each["id"] for each in found]) == (3, ["four", "one", "three"])
+    assert (found[2]["result"], found[2]["by"]) == ({"choice": "no"}, "ann")
+    assert [each["id"] for each in (await questions(client, "state=all"))[1]] == [
+        "two",
+        "four",
+        "one",
+        "three",
+    ]
+    assert [each["id"] for each in (await questions(client, "state=cancelled"))[1]] == ["one"]
+
+
+async def test_a_page_of_questions_has_no_data_and_no_signals(client):
+    ask = {"title": "Go?"}
+    await client.submit("a", "b", id="one", need="all", data={"for": "programs"}, ask=ask)
+    await client.signal("a", value=7)
+    [found] = (await questions(client))[1]
+    assert ("data" in found, found["signals"], found["waiting_for"]) == (False, [], {"all": ["b"]})
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "first=-1", "state=open", "search=a"])
+async def test_a_bad_parameter_of_the_questions_is_refused(client, query):
+    reply = await client.request("GET", f"/ui/questions?{query}")
+    assert (reply.status, reply.slug) == (400, "bad-parameter")
+
+
+@pytest.mark.parametrize(("scopes", "may"), [("read", False), ("read,answer", True), ("admin", True)])
+async def test_the_page_learns_whether_its_token_may_answer(tenants, scopes, may):
+    shop = tenants(f"ann {scopes}")
+    assert (await shop.ask("ann", "GET", "/ui/questions")).json["may_answer"] is may
+
+
+async def test_a_match_that_is_a_question_has_its_title(client):
+    await client.submit("a", id="one")
+    await ask(client, "two")
+    found = (await client.request("GET", "/ui/operations")).json["operations"]
+    assert [each.get("title") for each in found] == [None, "two?"]

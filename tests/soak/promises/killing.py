@@ -7,7 +7,7 @@ import secrets
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
@@ -61,17 +61,20 @@ class Process:
         self._steps: Final[dict[str, str]] = {}
 
     async def start(self) -> None:
-        """Start it."""
+        """Start it, and wait until its people are at work: on a slow machine each kill has something to interrupt."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.soak.promises.person", self.role),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(
             json.dumps({**self._job(self._who), "seed": f"{self._who} {next(self._runs)}"}).encode()
         )
         self._process.stdin.close()
+        if not await self._process.stdout.readline():
+            raise RuntimeError(f"{self._who} ended with {await self._process.wait()}")
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -145,10 +148,10 @@ async def run(url: str, engine: Server | None, rounds: int, seed: int) -> Outcom
         attacks = [
             kill_workers(workers, faults, draw),
             save_checkpoints(url, faults, draw),
-            _kill_people(people, faults, draw),
+            _each(KILL_PERSON_S, lambda: _restart_one(people, faults, draw)),
         ]
         if engine is not None:
-            attacks.append(_kill_engine(engine, faults))
+            attacks.append(_each(KILL_ENGINE_S, lambda: _restart_engine(engine, faults)))
         async with under(*attacks):
             await _until(lambda: [len(read) for read in heard.read.values()] == [rounds] * PEOPLE)
         client = Client(workers, draw)
@@ -191,27 +194,27 @@ async def _emptied(client: Client) -> None:
             await asyncio.sleep(LOOK_S)
 
 
-async def _kill_people(people: Sequence[Process], faults: Faults, draw: random.Random) -> None:
-    while True:
-        await asyncio.sleep(KILL_PERSON_S)
-        killed = draw.choice(people)
-        # To its end, also if the rounds are over: a process that stays down would leave items in a queue.
-        await asyncio.shield(asyncio.create_task(_again(killed)))
-        faults.counts[f"killed {killed.role}"] += 1
+async def _each(seconds: float, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Restart something again and again; a restart that has begun also ends."""
+    restarting = None
+    try:
+        while True:
+            await asyncio.sleep(seconds)
+            restarting = asyncio.create_task(restart())
+            await asyncio.shield(restarting)
+    finally:
+        if restarting is not None:
+            await asyncio.wait([restarting])
 
 
-async def _again(process: Process) -> None:
+async def _restart_one(people: Sequence[Process], faults: Faults, draw: random.Random) -> None:
+    process = draw.choice(people)
+    faults.counts[f"killed {process.role}"] += 1
     await process.close()
     await process.start()
 
 
-async def _kill_engine(engine: Server, faults: Faults) -> None:
-    while True:
-        await asyncio.sleep(KILL_ENGINE_S)
-        await asyncio.shield(asyncio.to_thread(_restart, engine))
-        faults.counts["killed engine"] += 1
-
-
-def _restart(engine: Server) -> None:
-    engine.kill()
-    engine.start()
+async def _restart_engine(engine: Server, faults: Faults) -> None:
+    faults.counts["killed engine"] += 1
+    await asyncio.to_thread(engine.kill)
+    await asyncio.to_thread(engine.start)

@@ -7,9 +7,10 @@ import secrets
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +32,7 @@ PEOPLE: Final = 2  # processes of each role; both askers ask every question
 KILL_PERSON_S: Final = 1.0
 KILL_ENGINE_S: Final = 8.0
 LOOK_S: Final = 0.2
+PATIENCE_S: Final = 60.0
 LAST: Final = {"read", "acknowledged"}
 FLAGS: Final = ("--retention", "60m", "--max-wait", "10s", "--jitter", "0", "--public-url", PUBLIC_URL)
 
@@ -153,10 +155,10 @@ async def run(url: str, engine: Server | None, rounds: int, seed: int) -> Outcom
         if engine is not None:
             attacks.append(_each(KILL_ENGINE_S, lambda: _restart_engine(engine, faults)))
         async with under(*attacks):
-            await _until(lambda: [len(read) for read in heard.read.values()] == [rounds] * PEOPLE)
+            await _until(partial(_all_read, heard, rounds))
         client = Client(workers, draw)
         stack.callback(client.close)
-        await _emptied(client)
+        await _until(partial(_emptied, client))
         seconds, last = clock() - began, {name: await _read(client, name) for name in names}
         await witness.caught_up()
     log = noted(witness.entries, Log())
@@ -173,8 +175,16 @@ def _secret_file(stack: AsyncExitStack) -> str:
     return str(path)
 
 
-async def _until(over: Callable[[], bool]) -> None:
-    while not over():  # noqa: ASYNC110 - several processes tell
+async def _until(over: Callable[[], Awaitable[tuple[bool, Any]]]) -> None:
+    """Wait until something is over, or is as far as it was a while ago: the rest is lost, and judged as that."""
+    clock = asyncio.get_running_loop().time
+    before, give_up = None, clock() + PATIENCE_S
+    while clock() < give_up:
+        done, far = await over()
+        if done:
+            break
+        if far != before:
+            before, give_up = far, clock() + PATIENCE_S
         await asyncio.sleep(LOOK_S)
 
 
@@ -184,14 +194,16 @@ async def _read(client: Client, name: str) -> End:
     return view.get("state", ""), view.get("result"), view.get("by")
 
 
-async def _emptied(client: Client) -> None:
-    """Wait until all that was told on the queues is acknowledged."""
-    for queue in (ANNOUNCED, ENDED):
-        while True:
-            view = (await client.ask("GET", f"/v1/queues/{queue}")).body
-            if not view["items"] + view["leased"]:
-                break
-            await asyncio.sleep(LOOK_S)
+async def _all_read(heard: Heard, rounds: int) -> tuple[bool, list[int]]:
+    read = [len(names) for names in heard.read.values()]
+    return read == [rounds] * PEOPLE, read
+
+
+async def _emptied(client: Client) -> tuple[bool, list[int]]:
+    """Look whether all that was told on the queues is acknowledged."""
+    views = [(await client.ask("GET", f"/v1/queues/{queue}")).body for queue in (ANNOUNCED, ENDED)]
+    left = [view["items"] + view["leased"] for view in views]
+    return not any(left), left
 
 
 async def _each(seconds: float, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -20,6 +20,7 @@ from purgatory_async.durable.fold.kept_signals import KeptSignals
 from purgatory_async.durable.fold.operations import Operation, Operations
 from purgatory_async.durable.fold.promises import (
     Ending,
+    Promise,
     answer_text,
     end_item,
     size_of_item,
@@ -95,13 +96,14 @@ class OperationRules:
         if known is not None:
             return known
         earlier = NONE_EARLIER if entry.since is UNSET else self._earlier(entry)
-        refused = self._refused_submission(entry, earlier)
+        promise = Promise.of(entry) if entry.promises else None
+        refused = self._refused_submission(entry, earlier, promise)
         if refused is not None:
             return refused
-        operation = operations.submit(entry)
+        operation = operations.submit(entry, promise)
         if earlier is not NONE_EARLIER:
             self._catch_up(operation, earlier)
-        if entry.timeout_us == 0 or operation.promise is not None:
+        if entry.timeout_us == 0 or promise is not None:
             clock = self._shared.clock
             clock.advance_to(clock.now_us)
         return Submitted(operation.id, operation.state)
@@ -117,7 +119,9 @@ class OperationRules:
             return Refused("forgotten" if gone and gone.digest == entry.digest else "idempotency-mismatch")
         return Refused("idempotency-mismatch") if known is not None or key in self._replays else None
 
-    def _refused_submission(self, entry: kinds.SubmitOperation, earlier: Earlier) -> Refused | None:
+    def _refused_submission(
+        self, entry: kinds.SubmitOperation, earlier: Earlier, promise: Promise | None
+    ) -> Refused | None:
         operations = self._operations
         if entry.id in operations.by_id:
             return Refused("duplicate-id")
@@ -125,7 +129,7 @@ class OperationRules:
             return OVERLOADED
         if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
             return Refused("limited")
-        if self._shared.fits_any(entry) and not entry.promises and not earlier.signals:
+        if promise is None and earlier is NONE_EARLIER and self._shared.fits_any(entry):
             return None
         if self._full_queue(entry):
             return Refused("queue-full")

@@ -113,12 +113,12 @@ class Operation(SignalledOperation):
         self.ending: Ending | None = None
         self.promise: Promise | None = None
 
-    def promise_as(self, order: SubmitOperation) -> None:
+    def promise_as(self, order: SubmitOperation, promise: Promise) -> None:
         """Take over what its submission asks for besides the usual. O(1)."""
-        self.promise = Promise.of(order)
+        self.promise = promise
         self.size += size_of_promise(order)
-        if not isinstance(order.until_us, UnsetType):
-            self.deadline_us = order.until_us
+        if not isinstance(promise.until_us, UnsetType):
+            self.deadline_us = promise.until_us
 
     def _new_ledger(self) -> Ledger:
         return Shown(self._operations.kept)
@@ -280,21 +280,21 @@ class Operations:
         """How long an ended operation is kept that has no time of its own."""
         return self._shared.limits.retention_us
 
-    def submit(self, order: SubmitOperation) -> Operation:
-        """Add a pending operation under a free id. O(keys)."""
+    def submit(self, order: SubmitOperation, promise: Promise | None) -> Operation:
+        """Add a pending operation under a free id, with what the order has besides the usual. O(keys)."""
         shared = self._shared
         now_us = shared.clock.now_us
         timeout = shared.seconds_until(now_us + order.timeout_us) if order.timeout_us else order.timeout_us
         operation = Operation(self, order, shared.position, now_us, timeout)
-        if order.promises:
-            operation.promise_as(order)
+        if promise is not None:
+            operation.promise_as(order, promise)
             if operation.deadline_us is not None and timeout is None:
                 operation.timeout = self._left(operation.deadline_us)
         shared.totals.submitted += 1
         shared.effects.append(OperationSubmitted(operation))
         self.add(operation, order.idem, order.digest)
         self.purgatory.try_complete_else_watch(operation, order.keys)
-        if operation.promise is not None:
+        if promise is not None:
             self.telling.submitted(operation)
         return operation
 

@@ -42,6 +42,7 @@ from purgatory_async.durable.fold.kept_answers import Gone
 from purgatory_async.durable.fold.kept_bytes import size_of_signal
 from purgatory_async.durable.fold.leases import Lease, Taker
 from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.fold.promises import Promise
 from purgatory_async.durable.fold.replays import Replay
 from purgatory_async.durable.fold.shared import Limits, Totals
 from purgatory_async.durable.fold.signals import Signal
@@ -237,7 +238,7 @@ class _Lines:
         )
         operation = Operation(operations, order, line.position, line.submitted_us, None)
         if order.promises:
-            operation.promise_as(order)
+            operation.promise_as(order, Promise.of(order))
         pending = line.state == "pending"
         if line.moved:
             operation.promised().moved = line.moved

@@ -14,7 +14,7 @@ A request that is let in has an `Admission`, which is looked at again when the t
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from purgatory_async.service.access.admission import Admission
@@ -98,12 +98,12 @@ class Access:
             grant = _grant(self._tokens, profile.fields)
         if demand is not None and demand.public:
             self._own_host(profile.fields, address)
-            _check_origin(profile.fields, lambda page: page == self._public)
+            _check_origin(profile.fields, self._public)
         # What a head says of its sender is the same for all requests that repeat it.
         elif address not in profile.senders and not _is_bare_probe(profile, methods):
             host = self._own_host(profile.fields, address)
             if profile.method not in _HARMLESS:
-                _check_origin(profile.fields, lambda page: page.is_of(host))
+                _check_origin(profile.fields, host)
             profile.senders.add(address)
         if grant is None:
             return None
@@ -171,7 +171,7 @@ def _is_bound_address(host: Authority, address: Address) -> bool:
     return address is not None and host.host == canonical_address(address[0].partition("%")[0])
 
 
-def _check_origin(fields: Fields, is_own: Callable[[Origin], bool]) -> None:
+def _check_origin(fields: Fields, own: Authority | Origin | None) -> None:
     """Refuse requests from pages of another origin; only browsers send these headers."""
     for site in fields.values("sec-fetch-site"):
         if site.strip(b" \t") not in _OWN_SITES:
@@ -179,5 +179,5 @@ def _check_origin(fields: Fields, is_own: Callable[[Origin], bool]) -> None:
     origins = fields.values("origin")
     if origins:
         page = parse_origin(origins[0].strip(b" \t")) if len(origins) == 1 else None
-        if page is None or not is_own(page):
+        if page is None or not (page.is_of(own) if isinstance(own, Authority) else page == own):
             raise problems.cross_origin("Origin", b", ".join(origins).decode("latin-1"))

@@ -19,7 +19,7 @@ from msgspec import Struct
 from purgatory_async import Timer
 from purgatory_async.durable.documents import State
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES
-from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.fold.operations import Operation, OperationRescheduled
 from purgatory_async.durable.history import PATTERN as HISTORY
 from purgatory_async.durable.history import continues, history_at
 from purgatory_async.durable.state import State as Source
@@ -98,9 +98,10 @@ class Feed(Handling):
         state: Any = event.outcome  # its word
         self._keep_operation(event, b"ended", state, event.at_ns - event.submitted_ns)
 
-    def rescheduled(self, operation: Operation) -> None:
+    def rescheduled(self, effect: OperationRescheduled) -> None:
         """Keep the event of another deadline. O(keys of the operation)."""
-        fold, keys = self._source.fold, operation.watch_keys
+        operation, fold = effect.operation, self._source.fold
+        keys = operation.watch_keys
         elapsed_ns = (fold.at_us - operation.submitted_us) * 1000
         note = (operation.id, b"rescheduled", operation.state, fold.step_ns, elapsed_ns)
         self._keep(keys, PIECE_BYTES + sum(map(len, keys)), note)

@@ -1,7 +1,7 @@
 """All that waits for something over HTTP in one process, so that it can be told, counted and ended together."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from purgatory_async import Timer
 from purgatory_async.durable.fold.operations import OperationRescheduled
@@ -55,6 +55,10 @@ class Held:
         self.feed: Final = Feed(timer, state)
         self.streams: Final = Streams(self.feed, timer)
         self.unsent: Final = Unsent(settings.max_unsent, timer)
+        self._hearers: Final[dict[type[Effect], Callable[[Any], None]]] = {
+            **dict.fromkeys(OF_TAKERS, self.takers.hear),
+            OperationRescheduled: self.feed.rescheduled,
+        }
 
     def __repr__(self) -> str:
         return f"<Held count={self.count}>"
@@ -67,10 +71,9 @@ class Held:
     def hear(self, effects: Sequence[Effect]) -> None:
         """Tell the effects of a step to all that hear of them, and to those that wait for its position. O(effects)."""
         for effect in effects:
-            if isinstance(effect, OF_TAKERS):
-                self.takers.hear(effect)
-            elif isinstance(effect, OperationRescheduled):
-                self.feed.rescheduled(effect.operation)
+            hear = self._hearers.get(type(effect))
+            if hear is not None:
+                hear(effect)
         if self.followers.waiting:
             self.followers.hear(effects)
         if self.positions.waiting:

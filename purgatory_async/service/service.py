@@ -142,19 +142,19 @@ class Service:
         return after(propose(self.state, entry, by), partial(self._submitted, entry, most))
 
     def _submitted(self, entry: entries.SubmitOperation, most: int | None, answer: Answer) -> Submission:
-        if answer.result == LIMITED and most is not None:
+        result = answer.result
+        if isinstance(result, Submitted) and not result.replayed:
+            operation = _new_in(answer.effects)
+            self.records.begin(operation)
+            return Submission(operation)
+        if result == LIMITED and most is not None:
             raise over_pending(most, self._pending_of(entry.owner))
         result = accepted(self.fold, entry, answer)
-        if isinstance(result, Attached):
-            return Submission(self.find(result.id), attached=True)
         if isinstance(result, Different):
             raise problems.duplicate_id(entry.id)
-        assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
-        if result.replayed:
-            return Submission(self.find(result.id), replayed=True)
-        operation = _new_in(answer.effects)
-        self.records.begin(operation)
-        return Submission(operation, replayed=False)
+        assert isinstance(result, Submitted | Attached), f"a submission cannot give {result!r}"
+        attached = isinstance(result, Attached)
+        return Submission(self.find(result.id), replayed=not attached, attached=attached)
 
     def find(self, operation_id: str, grant: Grant = UNBOUND) -> Operation:
         """Return the operation of an id, pending or ended, if a token may see it. O(1).

@@ -82,9 +82,9 @@ def explain(operation: Operation) -> Iterator[str]:
     if operation.ask is not None:
         choices = ", ".join(map(printable, operation.ask["choices"]))
         yield f"  asks         {printable(operation.ask['title'])} ({choices})"
-    if operation.by or operation.via:
+    if operation.by is not None:
         via = "" if operation.via is None else f", by a link of {printable(operation.via)}"
-        yield f"  ended by     {printable(operation.by or '-')}{via}"
+        yield f"  ended by     {printable(operation.by)}{via}"
     if (answer := answered(operation)) != "-":
         yield f"  answer       {answer}"
     for signal in operation.signals:

@@ -13,7 +13,7 @@ from purgatory_async.durable.later import after
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.answers import change, forget
 from purgatory_async.service.api.operations import id_of, operation_of, settled, view_of
-from purgatory_async.service.api.repeating import Repeatable, meaning_of
+from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.api.submissions import deadline_of
 from purgatory_async.service.contract import problems
@@ -156,7 +156,7 @@ def _change(
         def _changed(replayed: bool) -> Given:
             return settled(service, operation, *((REPLAYED,) if replayed else ()))
 
-        return after(request.repeatable(text, meaning_of(entry, service.fold.level)), _once)
+        return after(request.repeatable(text, entry, service.state), _once)
 
     return after(service.caught_up(), _found)
 

@@ -5,7 +5,6 @@ from typing import Any
 from purgatory_async.durable.later import after
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
-from purgatory_async.service.held.requests import Otherwise
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.web.waiting import Wait
 
@@ -18,10 +17,9 @@ class Awaited:
         request: The one to hold.
         watched: As of `HeldRequests.hold`: tells when to look.
         wait: How long, before jitter.
-        otherwise: As of `HeldRequests.hold`.
     """
 
-    __slots__ = ("_until", "otherwise", "request", "service", "wait", "watched")
+    __slots__ = ("_until", "request", "service", "wait", "watched")
 
     def __init__(
         self,
@@ -29,13 +27,11 @@ class Awaited:
         request: Request,
         watched: Any,
         wait: Wait,
-        otherwise: Otherwise | None = None,
     ) -> None:
         self.service = service
         self.request = request
         self.watched = watched
         self.wait = wait
-        self.otherwise = otherwise
 
     def look(self) -> Given | None:
         """Go on if the state shows it now; None otherwise."""
@@ -44,6 +40,11 @@ class Awaited:
     def over(self) -> Given:
         """Go on without it: the wait is over, and all until then is applied."""
         raise NotImplementedError(f"{type(self).__name__} must have an end")
+
+    def refused(self, error: Exception) -> Given | None:
+        """Go on although the request may not be held any longer; None to raise why."""
+        del error
+        return None
 
     def begin(self, _: object = None) -> Given:
         """Go on now, or hold the request.
@@ -64,7 +65,7 @@ class Awaited:
 
     def _hold(self, seconds: float) -> Given:
         return self.service.held.requests.hold(
-            self.request, self.watched, seconds, self._ended, otherwise=self.otherwise
+            self.request, self.watched, seconds, self._ended, otherwise=self.refused
         )
 
     def _ended(self, happened: bool) -> Given:

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET
 
 from purgatory_async import Outcome
 from purgatory_async.durable.documents import OperationView
@@ -19,7 +18,7 @@ from purgatory_async.service.answers import attach
 from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.api.paging import STEPS, first_of, limit_of, page_of
-from purgatory_async.service.api.repeating import Repeatable, meaning_of
+from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.api.submissions import entry_of
 from purgatory_async.service.contract import problems
@@ -29,16 +28,18 @@ from purgatory_async.service.contract.names import checked_id, checked_key, new_
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.held.given import Given
-from purgatory_async.service.held.requests import Otherwise, end_of
+from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.held.stream import EVENT_STREAM
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.records import Headers
 from purgatory_async.service.service import Submission
-from purgatory_async.web.waiting import Wait
+
+A = TypeVar("A", bound=Attach)
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
 ATTACH: Final = msgspec.json.Decoder(Attach)
+_FOUND: Final = 200
 ATTACHED: Final = ("X-Purgatory-Attached", "true")
 _NO_LONGER_HELD: Final = frozenset({Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVERLOADED})
 """Why a submission may no longer be held. It was made, so it is answered: only requests that changed nothing are
@@ -51,116 +52,150 @@ _PENDING: Final = frozenset({None, Outcome.CLOSED})
 
 def submit_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations``: submit an operation; with ``wait`` hold the request until it ends."""
-    request.check_accept(JSON)
-    query = request.query("full", "wait")
-    wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
-    body = request.body()
-    check_list(body, "keys", MAX_LISTED)
-    order = decoded(body, SUBMIT)
-    if wait.seconds:
-        service.held.requests.check_limit()
-    operation_id = new_id() if isinstance(order.id, UnsetType) else checked_id(order.id)
-
-    def _submit(_: None) -> Given:
-        entry = entry_of(order, operation_id, service, request)
-        drawn = () if isinstance(order.id, str) else ("id",)
-        meaning = meaning_of(entry, service.fold.level, *drawn)
-        return after(request.repeatable(body, meaning), partial(_make, entry))
-
-    def _make(entry: SubmitOperation, once: Repeatable) -> Given:
-        entry.idem, entry.digest = once
-        return after(service.submit(entry, request, request.grant.limits.max_pending), _made)
-
-    def _made(made: Submission) -> Given:
-        return _recorded(service, request, made, wait, full=full)
-
+    submission = _Submission(_Shown(service, request), SUBMIT)
+    order = submission.order
+    if isinstance(order.id, str):
+        submission.known_as = checked_id(order.id)
+    else:
+        submission.known_as, submission.drawn = new_id(), ("id",)
     # Only the state tells which history a place is of.
-    ready = None if isinstance(order.since, UnsetType) else service.caught_up()
-    return after(ready, _submit)
+    return submission.submit() if order.since is UNSET else after(service.caught_up(), submission.submit)
 
 
 def attach_operation(service: HttpService, request: Request) -> Given:
     """``PUT /v1/operations/{id}``: submit an operation, or attach to the equal one; hold with ``wait``."""
-    request.check_accept(JSON)
-    query = request.query("full", "wait")
-    wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
+    shown = _Shown(service, request)
     operation_id = checked_id(id_of(request))
-    body = request.body()
-    check_list(body, "keys", MAX_LISTED)
-    order = decoded(body, ATTACH)
-    if wait.seconds:
-        service.held.requests.check_limit()
-
-    def _attach(_: None) -> Given:
-        entry = entry_of(order, operation_id, service, request)
-        most = request.grant.limits.max_pending
-        return after(attach(service, entry, request, most), _attached)
-
-    def _attached(made: Submission) -> Given:
-        return _recorded(service, request, made, wait, full=full)
-
-    return after(service.caught_up(), _attach)
-
-
-def _recorded(service: HttpService, request: Request, made: Submission, wait: Wait, *, full: bool) -> Given:
-    """Answer a submission once it is recorded; one that is attached to an operation has made nothing to record."""
-    if made.attached:
-
-        def _answer(present: Operation) -> Answer:
-            return answer(200, view_of(service, present, full=full), *wait.headers, ATTACHED)
-
-        if made.operation.outcome is not None or not wait.seconds:
-            return _answer(made.operation)
-        return _End(service, request, made.operation, wait, then=_answer).begin()
-    return after(
-        service.records.record(made.operation),
-        lambda headers: _submitted(
-            service, request, made.operation, wait, (*wait.headers, *replayed(made), *headers), full=full
-        ),
-    )
-
-
-def _submitted(
-    service: HttpService, request: Request, operation: Operation, wait: Wait, headers: Headers, *, full: bool
-) -> Given:
-    """Answer a submission, once it has ended or its wait is over."""
-    location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
-    if operation.outcome is not None:
-        return answer(201, view_of(service, operation, full=full), location, *headers)
-    if not wait.seconds:
-        return answer(202, view_of(service, operation, full=full), location, *headers)
-
-    def _answer(present: Operation) -> Answer:
-        view = view_of(service, present, full=full)
-        return (
-            answer(202, view, location, *headers) if present.outcome is None else answer(200, view, *headers)
-        )
-
-    def _release(error: Exception) -> Answer | None:
-        released = isinstance(error, problems.Problem) and error.kind in _NO_LONGER_HELD
-        return _answer(operation) if released else None
-
-    return _End(service, request, operation, wait, then=_answer, otherwise=_release).begin()
+    submission = _Submission(shown, ATTACH)
+    submission.known_as = operation_id
+    return after(service.caught_up(), submission.attach)
 
 
 def read_operation(service: HttpService, request: Request) -> Given:
     """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
-    request.check_accept(JSON)
-    query = request.query("full", "wait")
-    wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
-    return after(service.caught_up(), lambda _: _read(service, request, wait, full=full))
+    return after(service.caught_up(), _Shown(service, request).find)
 
 
-def _read(service: HttpService, request: Request, wait: Wait, *, full: bool) -> Given:
-    operation = operation_of(service, request)
-    request.use(*operation.watch_keys)
+class _Shown(Awaited):
+    """An operation that a request shows, at once or at its end.
 
-    def _answer(present: Operation) -> Answer:
-        return answer(200, view_of(service, present, full=full), *wait.headers)
+    It may be another object once the state was loaded again.
 
-    if operation.outcome is not None or not wait.seconds:
-        return _answer(operation)
-    return _End(service, request, operation, wait, then=_answer).begin()
+    Raises:
+        Problem: ``not-acceptable`` or ``bad-parameter``.
+    """
+
+    __slots__ = ("ended", "full", "headers", "operation", "pending")
+
+    operation: Operation
+
+    def __init__(self, service: HttpService, request: Request) -> None:
+        request.check_accept(JSON)
+        query = request.query("full", "wait")
+        wait = request.wait(query, service.settings.max_wait)
+        Awaited.__init__(self, service, request, None, wait)  # by super() it would take as long as the call
+        self.full = query.switch("full")
+        self.headers = wait.headers
+        self.pending = self.ended = _FOUND  # the status of the answer
+
+    def find(self, _: object) -> Given:
+        """Show the operation in the path."""
+        self.operation = operation = operation_of(self.service, self.request)
+        self.request.use(*operation.watch_keys)
+        return self.show()
+
+    def recorded(self, headers: Headers) -> Given:
+        """Show an operation that was just submitted."""
+        self.headers += headers
+        self.pending, self.ended = 202, 201
+        return self.show()
+
+    def show(self) -> Given:
+        """Answer once the operation has ended or the wait is over."""
+        operation = self.operation
+        if operation.outcome is not None or not self.wait.seconds:
+            return self.answer(operation)
+        self.watched, self.ended = end_of(operation), _FOUND
+        return self.begin()
+
+    def answer(self, operation: Operation) -> Answer:
+        """Answer with the operation as it is."""
+        view, headers = view_of(self.service, operation, full=self.full), self.headers
+        status = self.pending if operation.outcome is None else self.ended
+        if status != _FOUND:
+            headers = (("Location", f"{self.request.prefix}/v1/operations/{operation.id}"), *headers)
+        return answer(status, view, *headers)
+
+    def look(self) -> Given | None:
+        """Answer with the operation, if it has ended."""
+        present = as_present(self.service, self.operation)
+        return None if present.outcome in _PENDING else self.answer(present)
+
+    def over(self) -> Given:
+        """Answer with the operation as it is."""
+        present = as_present(self.service, self.operation)
+        lost = present.outcome is Outcome.CLOSED
+        return self.answer(self.service.find(present.id) if lost else present)
+
+    def refused(self, error: Exception) -> Answer | None:
+        """Answer a submission that may not be held any longer: it was made."""
+        made = (
+            self.pending != _FOUND and isinstance(error, problems.Problem) and error.kind in _NO_LONGER_HELD
+        )
+        return self.answer(self.operation) if made else None
+
+
+class _Submission(Generic[A]):
+    """A submission, from its body to its operation, which `_Shown` goes on with.
+
+    Args:
+        shown: Shows the operation.
+        decoder: Reads the body.
+
+    Raises:
+        Problem: As of `Request.body` and `decoded`; ``overloaded``: it could not be held.
+    """
+
+    __slots__ = ("body", "drawn", "entry", "known_as", "order", "shown")
+
+    entry: SubmitOperation
+    known_as: str
+
+    def __init__(self, shown: _Shown, decoder: msgspec.json.Decoder[A]) -> None:
+        self.shown = shown
+        self.body = body = shown.request.body()
+        check_list(body, "keys", MAX_LISTED)
+        self.order = decoded(body, decoder)
+        self.drawn: tuple[str, ...] = ()
+        if shown.wait.seconds:
+            shown.service.held.requests.check_limit()
+
+    def submit(self, _: object = None) -> Given:
+        """Submit it, once for its Idempotency-Key."""
+        service, request = self.shown.service, self.shown.request
+        self.entry = entry = entry_of(self.order, self.known_as, service, request)
+        return after(request.repeatable(self.body, entry, service.state, self.drawn), self._submit)
+
+    def _submit(self, once: Repeatable) -> Given:
+        service, request, entry = self.shown.service, self.shown.request, self.entry
+        entry.idem, entry.digest = once
+        return after(service.submit(entry, request, request.grant.limits.max_pending), self._made)
+
+    def attach(self, _: object) -> Given:
+        """Submit it, or attach to the one with its id."""
+        service, request = self.shown.service, self.shown.request
+        entry = entry_of(self.order, self.known_as, service, request)
+        return after(attach(service, entry, request, request.grant.limits.max_pending), self._made)
+
+    def _made(self, made: Submission) -> Given:
+        """Show the operation once it is recorded; one that was there has made nothing to record."""
+        shown = self.shown
+        shown.operation = operation = made.operation
+        if made.attached:
+            shown.headers += (ATTACHED,)
+            return shown.show()
+        shown.headers += replayed(made)
+        return after(shown.service.records.record(operation), shown.recorded)
 
 
 def settled(service: HttpService, operation: Operation, *more: tuple[str, str]) -> Given:
@@ -270,37 +305,6 @@ def _page(service: HttpService, pending: list[Operation], limit: int) -> Operati
             lambda operation: str(operation.position),
         )
     )
-
-
-class _End(Awaited):
-    """The end of an operation, which may be another object once the state was loaded again."""
-
-    __slots__ = ("_operation", "_then")
-
-    def __init__(
-        self,
-        service: HttpService,
-        request: Request,
-        operation: Operation,
-        wait: Wait,
-        *,
-        then: Callable[[Operation], Given],
-        otherwise: Otherwise | None = None,
-    ) -> None:
-        super().__init__(service, request, end_of(operation), wait, otherwise)
-        self._operation = operation
-        self._then = then
-
-    def look(self) -> Given | None:
-        """Go on with the operation, if it has ended."""
-        present = as_present(self.service, self._operation)
-        return None if present.outcome in _PENDING else self._then(present)
-
-    def over(self) -> Given:
-        """Go on with the operation as it is."""
-        present = as_present(self.service, self._operation)
-        lost = present.outcome is Outcome.CLOSED
-        return self._then(self.service.find(present.id) if lost else present)
 
 
 def is_in(operation: Operation, state: str) -> bool:

@@ -1,5 +1,6 @@
 """``/v1/queues/{queue}/items`` and ``/take``: put items, lease them."""
 
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.durable.later import after
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
-from purgatory_async.service.api.repeating import Repeatable, meaning_of
+from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded, decoded_each
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.queue_messages import (
@@ -51,8 +52,7 @@ def put_item(service: HttpService, request: Request) -> Given:
     body = request.body()
     check_list(body, "items", MAX_BATCH)
     entry = _entry_of(queue, decoded(body, _BODY))
-    meaning = meaning_of(entry, service.fold.level)
-    return after(request.repeatable(body, meaning), lambda once: _put(service, request, entry, once))
+    return after(request.repeatable(body, entry, service.state), partial(_put, service, request, entry))
 
 
 def _put(service: HttpService, request: Request, entry: PutItem | PutItems, once: Repeatable) -> Given:

@@ -8,7 +8,7 @@ In a store of level 1 they also have one query, and one body as JSON is read, as
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_UP, Context
 from typing import Final, NamedTuple
 
@@ -43,22 +43,15 @@ _OF_THE_MOMENT: Final = frozenset(
 """Members of entries that a repeated request may have otherwise."""
 
 
-class Meaning(NamedTuple):
-    """What a request asks for: an entry, and its members that do not count."""
+def asked_of(entry: Entry, but: Iterable[str] = ()) -> bytes:
+    """Return the text that all entries of one meaning have. O(bytes, and the sorting of members).
 
-    entry: Entry
-    but: frozenset[str] = frozenset()
-
-
-def meaning_of(entry: Entry, level: int, *but: str) -> Meaning | None:
-    """Return what a repeated request is compared by at a level; None at the first. O(1)."""
-    return Meaning(entry, frozenset(but)) if level > 1 else None
-
-
-def asked_of(meaning: Meaning) -> bytes:
-    """Return the text that all entries of one meaning have. O(bytes, and the sorting of members)."""
-    members = msgspec.json.decode(encode(meaning.entry), type=dict[str, Raw])
-    left_out = _OF_THE_MOMENT | meaning.but
+    Args:
+        entry: The entry.
+        but: Further members that a repeated request may have otherwise.
+    """
+    members = msgspec.json.decode(encode(entry), type=dict[str, Raw])
+    left_out = _OF_THE_MOMENT.union(but)
     return canonical(Raw(encode({name: text for name, text in members.items() if name not in left_out})))
 
 

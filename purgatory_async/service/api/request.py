@@ -8,12 +8,14 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import Raw
 
+from purgatory_async.durable.fold.entries import Entry
 from purgatory_async.durable.later import Later
+from purgatory_async.durable.state import State
 from purgatory_async.errors import Interruption
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query
-from purgatory_async.service.api.repeating import ONCE, Meaning, Repeatable, asked_of, digest_of, read_body
+from purgatory_async.service.api.repeating import ONCE, Repeatable, asked_of, digest_of, read_body
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import Fields, Head
 from purgatory_async.service.contract.messages import Fault
@@ -189,28 +191,35 @@ class Request(Asked):
         if not (0 < len(key) <= MAX_HEADER and key.isascii()):
             raise problems.bad_header(REPEATABLE, f"1 to {MAX_HEADER} characters of ASCII", key)
 
-    def repeatable(self, body: bytes, meaning: Meaning | None) -> Later[Repeatable]:
+    def repeatable(
+        self, body: bytes, entry: Entry, state: State, drawn: tuple[str, ...] = ()
+    ) -> Later[Repeatable]:
         """Return the Idempotency-Key and the digest of the request, both checked; `ONCE` without a key.
 
         Args:
-            body: Its body.
-            meaning: What it asks for; None at level 1, which compares bodies.
+            body: Its body, which level 1 compares.
+            entry: What it asks for.
+            state: Has the level.
+            drawn: The members of the entry that the service has chosen.
         """
         if not self.profile.rare or (key := self.header(REPEATABLE.lower())) is None:
             return ONCE
+        meaning = entry if state.fold.level > 1 else None
         if len(body) > _LARGE_BYTES:
-            return self._digested(key, body, meaning)
-        return self._repeatable(key, body, meaning)
+            return self._digested(key, body, meaning, drawn)
+        return self._repeatable(key, body, meaning, drawn)
 
-    async def _digested(self, key: str, body: bytes, meaning: Meaning | None) -> Repeatable:
+    async def _digested(
+        self, key: str, body: bytes, meaning: Entry | None, drawn: tuple[str, ...]
+    ) -> Repeatable:
         await asyncio.sleep(
             0
         )  # the digest takes as long as the check of the body: others have a turn between
-        return self._repeatable(key, body, meaning)
+        return self._repeatable(key, body, meaning, drawn)
 
-    def _repeatable(self, key: str, body: bytes, meaning: Meaning | None) -> Repeatable:
+    def _repeatable(self, key: str, body: bytes, meaning: Entry | None, drawn: tuple[str, ...]) -> Repeatable:
         query = self.query_string if meaning is None else b""
-        asked = read_body(body) if meaning is None else asked_of(meaning)
+        asked = read_body(body) if meaning is None else asked_of(meaning, drawn)
         return Repeatable(key, digest_of(self.method, self.route, self.parameters, query, asked))
 
     def key(self, name: str = "key") -> str:

@@ -13,7 +13,7 @@ from purgatory_async.durable.later import Later, after, at_last
 from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.query_string import usual_read
-from purgatory_async.service.api.repeating import Repeatable, meaning_of
+from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded, decoded_each
 from purgatory_async.service.contract.messages import MAX_SIGNALS, KeyView, Signalled, SignalledBatch
 from purgatory_async.service.contract.names import checked_key
@@ -53,8 +53,7 @@ def signal_key(service: HttpService, request: Request) -> Given:
         quota=grant.quota,
     )
     return after(
-        request.repeatable(text, meaning_of(entry, service.fold.level)),
-        partial(_signal_key, service, request, entry),
+        request.repeatable(text, entry, service.state), partial(_signal_key, service, request, entry)
     )
 
 
@@ -80,9 +79,7 @@ def signal_keys(service: HttpService, request: Request) -> Given:
     signals = decoded_each("signals", decoded(text, _BATCH).signals, _signal_of, "key")
     request.use(*(signal.key for signal in signals))
     entry = SignalKeys(signals=signals, owner=request.grant.owner, quota=request.grant.quota)
-    return _signal_keys(
-        service, request, entry, request.repeatable(text, meaning_of(entry, service.fold.level))
-    )
+    return _signal_keys(service, request, entry, request.repeatable(text, entry, service.state))
 
 
 async def _signal_keys(

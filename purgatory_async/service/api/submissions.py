@@ -28,32 +28,43 @@ def entry_of(order: Attach, operation_id: str, service: HttpService, request: Re
         Problem: ``invalid``, ``bad-key`` or ``too-many-keys``; ``forbidden`` for a key or a queue that the token may
             not use.
     """
-    keys = _keys_of(order, operation_id)
-    timeout_us, until_us = deadline_of(order.timeout, order.deadline, service.state.now_us)
-    if not isinstance(order.ask, UnsetType):
-        check_ask(order.ask)
+    keys, grant = _keys_of(order, operation_id), request.grant
     entry = SubmitOperation(
         id=operation_id,
         keys=keys,
         need=order.need,
-        timeout_us=timeout_us,
+        timeout_us=_timeout_us(order.timeout),
         data=kept(order.data),
-        owner=request.grant.owner,
-        quota=request.grant.quota,
-        until_us=until_us,
-        keep_us=_keep_us(order.keep),
-        ask=order.ask,
-        announce=_queue("/announce", order.announce),
-        deliver=_queue("/deliver", order.deliver),
+        owner=grant.owner,
+        quota=grant.quota,
     )
+    used = keys
+    # In one look, as most have none of these.
+    if order.deadline is not None or not (
+        order.since is order.keep is order.ask is order.announce is order.deliver is UNSET
+    ):
+        used += _promise(entry, order, service, request)
+    request.use(*used)
+    return entry
+
+
+def _promise(
+    entry: SubmitOperation, order: Attach, service: HttpService, request: Request
+) -> tuple[str, ...]:
+    """Let an entry have what a body has besides the usual; return the queues that it uses."""
+    entry.timeout_us, entry.until_us = deadline_of(order.timeout, order.deadline, service.state.now_us)
+    if not isinstance(order.ask, UnsetType):
+        check_ask(order.ask)
+    entry.ask = order.ask
+    entry.keep_us = _keep_us(order.keep)
+    entry.announce = _queue("/announce", order.announce)
+    entry.deliver = _queue("/deliver", order.deliver)
     if not isinstance(order.since, UnsetType):
         _begin_at(entry, order.since, service)
-    request.use(*keys)
-    queues = [queue for queue in (entry.announce, entry.deliver) if not isinstance(queue, UnsetType)]
+    queues = tuple(queue for queue in (entry.announce, entry.deliver) if not isinstance(queue, UnsetType))
     if queues:
         request.need(Permission.SIGNAL)
-        request.use(*queues)
-    return entry
+    return queues
 
 
 def deadline_of(
@@ -67,11 +78,7 @@ def deadline_of(
     if isinstance(timeout, UnsetType):
         timeout = None
     if not isinstance(deadline, str):
-        try:
-            seconds = checked_timeout(timeout)
-        except ValueError as error:
-            raise problems.invalid("/timeout", str(error)) from None
-        return None if seconds is None else microseconds(seconds), UNSET
+        return _timeout_us(timeout), UNSET
     if timeout is not None:
         raise problems.invalid(
             "/deadline", f"must be left out beside the timeout {timeout!r}, got {deadline!r}"
@@ -80,6 +87,14 @@ def deadline_of(
         return None, due_us(deadline, now_us())
     except ValueError as error:
         raise problems.invalid("/deadline", str(error)) from None
+
+
+def _timeout_us(timeout: float | str | None) -> int | None:
+    try:
+        seconds = checked_timeout(timeout)
+    except ValueError as error:
+        raise problems.invalid("/timeout", str(error)) from None
+    return None if seconds is None else microseconds(seconds)
 
 
 def _keys_of(order: Attach, operation_id: str) -> tuple[str, ...]:

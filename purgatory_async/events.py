@@ -11,7 +11,14 @@ from typing import Any, Final, Protocol
 from purgatory_async.core.operation import DelayedOperation, Outcome
 from purgatory_async.errors import check_callback, check_result
 
-__all__ = ["KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"]
+__all__ = [
+    "KeySignalled",
+    "Observer",
+    "Observers",
+    "OperationEnded",
+    "OperationRescheduled",
+    "OperationSubmitted",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,23 @@ class OperationSubmitted:
     operation: DelayedOperation[Any]
     operation_id: int
     keys: tuple[Hashable, ...]
+    timeout_ns: int | None
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRescheduled:
+    """A pending operation has another deadline, by `Purgatory.reschedule`.
+
+    Attributes:
+        operation: The operation itself.
+        operation_id: As in its `OperationSubmitted`.
+        timeout_ns: From now to its new deadline; None for no deadline.
+        at_ns: When it was moved.
+    """
+
+    operation: DelayedOperation[Any]
+    operation_id: int
     timeout_ns: int | None
     at_ns: int
 
@@ -60,7 +84,8 @@ class OperationEnded:
         keys: The keys that it watched.
         outcome: How it ended.
         submitted_ns: The time of submission.
-        deadline_ns: Submission plus timeout, before rounding to a tick; None without a deadline.
+        deadline_ns: Submission plus timeout, before rounding to a tick, or where it was moved to; None without a
+            deadline.
         at_ns: When it ended; ``at_ns - deadline_ns`` is the lateness of an expired one.
         checks: The number of its checks, the first one included.
     """
@@ -75,8 +100,8 @@ class OperationEnded:
     checks: int = 1
 
 
-Event = OperationSubmitted | KeySignalled | OperationEnded
-KINDS: Final = (OperationSubmitted, KeySignalled, OperationEnded)
+Event = OperationSubmitted | OperationRescheduled | KeySignalled | OperationEnded
+KINDS: Final = (OperationSubmitted, OperationRescheduled, KeySignalled, OperationEnded)
 
 
 class Observer(Protocol):

@@ -133,7 +133,7 @@ class Metrics(Collector):
             self.submitted += 1
         elif isinstance(event, KeySignalled):
             self.signals += 1
-        else:
+        elif isinstance(event, OperationEnded):
             self._count_end(event)
 
     def _count_end(self, event: OperationEnded) -> None:

@@ -10,7 +10,14 @@ from purgatory_async.core.operation import DelayedOperation
 from purgatory_async.core.outcome import Outcome
 from purgatory_async.core.reports import report
 from purgatory_async.errors import check_callback, check_result
-from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
+from purgatory_async.events import (
+    Event,
+    KeySignalled,
+    Observer,
+    OperationEnded,
+    OperationRescheduled,
+    OperationSubmitted,
+)
 
 # A frozen value sets each field through ``object.__setattr__``: three quarters of the cost of an event (python -m
 # bench.journal --only cost). So it starts as a plain object with the same slots, and its final class freezes it.
@@ -107,15 +114,22 @@ class EventNotifier:
         self._notify(event)
 
     def rescheduled(self, operation: DelayedOperation[Any], since_ns: int | None) -> None:
-        """Note that a pending operation has another timeout, which counts from ``since_ns``; None for no deadline.
-
-        No event tells it; the event of the end has the new deadline.
-        """
+        """Notify that a pending operation has another timeout, which counts from ``since_ns``; None for no deadline."""
         submitted = self._pending[id(operation)]
-        timeout_ns = None
-        if since_ns is not None and operation.timeout is not None:
-            timeout_ns = since_ns - submitted.at_ns + seconds_to_ns(max(operation.timeout, 0))
-        self._pending[id(operation)] = replace(submitted, timeout_ns=timeout_ns)
+        at_ns = self._time_ns() if since_ns is None else since_ns
+        timeout, timeout_ns, whole_ns = operation.timeout, None, None
+        if since_ns is not None and timeout is not None:
+            timeout_ns = seconds_to_ns(max(timeout, 0))
+            whole_ns = since_ns - submitted.at_ns + timeout_ns
+        self._pending[id(operation)] = replace(submitted, timeout_ns=whole_ns)
+        self._notify(
+            OperationRescheduled(
+                operation=operation,
+                operation_id=submitted.operation_id,
+                timeout_ns=timeout_ns,
+                at_ns=at_ns,
+            )
+        )
 
     def checked(self, operation: DelayedOperation[Any]) -> None:
         """Count a further check of a pending operation."""

@@ -5,7 +5,7 @@ from math import inf, nan
 import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
-from purgatory_async.events import OperationEnded
+from purgatory_async.events import OperationEnded, OperationRescheduled
 from purgatory_async.testing import ManualClock
 
 
@@ -50,6 +50,17 @@ def test_it_expires_at_the_new_time_and_not_before(purgatory, clock, events, bef
     ended = events[-1]
     assert isinstance(ended, OperationEnded)
     assert (ended.submitted_ns, ended.deadline_ns, ended.at_ns) == (0, 10_250_000_000, 10_250_000_000)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "told_ns"), [(0.5, 500_000_000), (0, 0), (-1, 0), (None, None), (inf, None)]
+)
+def test_its_new_deadline_is_an_event(purgatory, clock, events, timeout, told_ns):
+    operation = watched(purgatory, 1)
+    clock.advance(0.25)
+    purgatory.reschedule(operation, timeout)
+    moved = OperationRescheduled(operation=operation, operation_id=1, timeout_ns=told_ns, at_ns=250_000_000)
+    assert events[1:] == [moved]
 
 
 @pytest.mark.parametrize("never", [None, inf])

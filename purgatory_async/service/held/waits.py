@@ -30,6 +30,7 @@ from purgatory_async.events import (
     Observer,
     Observers,
     OperationEnded,
+    OperationRescheduled,
     OperationSubmitted,
 )
 from purgatory_async.service.contract import problems
@@ -321,7 +322,7 @@ class Waits(Counting):
         waits = in_turn(cast("Iterator[Wait]", self.purgatory.operations(key)))
         self._pace.complete(wait for wait in waits if wait.condition.end == index)
 
-    def pass_on(self, event: OperationSubmitted | OperationEnded) -> None:
+    def pass_on(self, event: OperationSubmitted | OperationRescheduled | OperationEnded) -> None:
         """Pass on what happened to a wait, under an id that no operation of the fold has."""
         if event.operation_id > 0:  # the end of a wait takes its id from the submission
             _correct(event, "operation_id", -event.operation_id)

@@ -7,20 +7,29 @@ from typing import Final
 
 from purgatory_async.clock import MonotonicClock
 from purgatory_async.errors import as_integer
-from purgatory_async.events import Event, KeySignalled, OperationEnded, OperationSubmitted
+from purgatory_async.events import (
+    Event,
+    KeySignalled,
+    OperationEnded,
+    OperationRescheduled,
+    OperationSubmitted,
+)
 from purgatory_async.journal.lines import encode_record
 from purgatory_async.journal.schema import (
     INT_MAX,
     NO_SUM,
+    RESCHEDULE_VERSION,
     SCHEMA_VERSION,
     Outcome,
     Record,
+    Reschedule,
     Signal,
     Stats,
     Submit,
 )
 from purgatory_async.timing import TimerQueue, TimingWheel
 
+_MOVED: Final = -1  # instead of the tick at which an operation entered the queue
 SET_NS: Final = 1_000_000_000  # less than that is no set clock, but a thread that waited between two readings
 
 
@@ -92,7 +101,9 @@ class Encoder:
             raise extra
         if isinstance(event, OperationSubmitted):
             return self._submit(event, extra)
-        return self._outcome(event, extra)
+        if isinstance(event, OperationEnded):
+            return self._outcome(event, extra)
+        return self._reschedule(event)
 
     def _signal(self, event: KeySignalled, weight: object) -> Signal:
         return Signal(
@@ -121,6 +132,19 @@ class Encoder:
             timeout_ns=event.timeout_ns,
         )
 
+    def _reschedule(self, event: OperationRescheduled) -> Reschedule:
+        self._entered[event.operation_id] = _MOVED
+        return Reschedule(
+            schema_version=RESCHEDULE_VERSION,
+            run_id=self._run_id,
+            node=self._node,
+            seq=self.seq,
+            wall_ns=event.at_ns + self.wall_ns,
+            mono_ns=event.at_ns - self._origin_ns,
+            op_id=str(event.operation_id),
+            timeout_ns=event.timeout_ns,
+        )
+
     def _outcome(self, event: OperationEnded, left_tick: int) -> Outcome:
         entered_tick = self._entered.pop(event.operation_id, None)
         deadline_ns = event.deadline_ns if event.outcome == "expired" else None
@@ -141,7 +165,9 @@ class Encoder:
         )
 
     def _inserts(self, event: OperationEnded, entered_tick: int | None, left_tick: int) -> int | None:
-        """How often the queue put the operation into a bucket; None if its `Submit` was dropped."""
+        """How often the queue put the operation into a bucket; None if its `Submit` was dropped, or it was moved."""
+        if entered_tick == _MOVED:
+            return None  # where it was before is not known any more
         if event.deadline_ns is None or event.deadline_ns <= event.submitted_ns:
             return 0  # fired on the loop's next turn, without the queue
         deadline_tick: int | None = getattr(event.operation, "deadline_tick", None)

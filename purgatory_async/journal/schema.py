@@ -1,8 +1,8 @@
 """The records of a journal: the single source of field names, types and units.
 
 A journal is a sequence of records for each run and node, one for every event of a purgatory. The kinds are `Submit`,
-`Signal`, `Outcome` and `Stats`. As lines they are JSON objects with a ``kind``; as a table they share the columns of
-`FIELDS`, null where a kind has no such field.
+`Reschedule`, `Signal`, `Outcome` and `Stats`. As lines they are JSON objects with a ``kind``; as a table they share the
+columns of `FIELDS`, null where a kind has no such field.
 
 Durations and instants are integer nanoseconds, so sums are associative and nothing is rounded. ``mono_ns`` is for
 differences. It counts from the timer's tick in which the run started, so deadlines fall on multiples of the tick, as
@@ -20,10 +20,12 @@ import msgspec
 __all__ = [
     "FIELDS",
     "NO_SUM",
+    "RESCHEDULE_VERSION",
     "SCHEMA_VERSION",
     "Outcome",
     "OutcomeWord",
     "Record",
+    "Reschedule",
     "Signal",
     "Stats",
     "Submit",
@@ -31,6 +33,11 @@ __all__ = [
 ]
 
 SCHEMA_VERSION: Final = 1
+"""The ``schema_version`` of every kind that a reader of version 1 knows."""
+
+RESCHEDULE_VERSION: Final = 2
+"""The one of `Reschedule`: to a reader of version 1 such a line is damage, and the rest of the journal is as before."""
+
 INT_MAX: Final = 2**31 - 1
 
 NO_SUM: Final = INT_MAX
@@ -47,7 +54,7 @@ class _Record(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="ki
     """The fields of every record.
 
     Attributes:
-        schema_version: `SCHEMA_VERSION` of the writer.
+        schema_version: The first version whose readers know the kind.
         run_id: The id of one start of a program.
         node: Where it ran.
         seq: Counts from 1 without gaps in each run and node, so a lost record shows.
@@ -79,6 +86,18 @@ class Submit(_Record, frozen=True, tag="submit"):
     timeout_ns: Long | None
 
 
+class Reschedule(_Record, frozen=True, tag="reschedule"):
+    """A pending operation was given another deadline, which counts from this record.
+
+    Attributes:
+        op_id: As in its `Submit`.
+        timeout_ns: From now until it expires; None for never.
+    """
+
+    op_id: str
+    timeout_ns: Long | None
+
+
 class Signal(_Record, frozen=True, tag="signal"):
     """A key was signalled, watched or not; ``n`` is how much the signal counts."""
 
@@ -94,9 +113,10 @@ class Outcome(_Record, frozen=True, tag="outcome"):
         keys: As in its `Submit`.
         outcome: How it ended.
         latency_ns: From its submission to its end.
-        lateness_ns: If it expired: from submission plus timeout, before rounding to a tick, to its end.
+        lateness_ns: If it expired: from its deadline, before rounding to a tick, to its end.
         checks: How often its condition was checked, the first time included.
-        inserts: Its insertions into buckets of the timing wheel, cascades included; 0 without a deadline.
+        inserts: Its insertions into buckets of the timing wheel, cascades included; 0 without a deadline, None
+            if it was rescheduled.
     """
 
     op_id: str
@@ -128,7 +148,7 @@ class Stats(_Record, frozen=True, tag="stats"):
     purged: Long | None = None
 
 
-Record = Submit | Signal | Outcome | Stats
+Record = Submit | Reschedule | Signal | Outcome | Stats
 
 FIELDS: Final = (
     ("schema_version", "int"),
@@ -161,4 +181,4 @@ FIELDS: Final = (
 
 def kinds() -> tuple[type[Record], ...]:
     """The types of record, in the order of an operation's life."""
-    return (Submit, Signal, Outcome, Stats)
+    return (Submit, Reschedule, Signal, Outcome, Stats)

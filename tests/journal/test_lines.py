@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from purgatory_async.journal._encoder import as_text
 from purgatory_async.journal.columns import record_batches
 from purgatory_async.journal.lines import Damage, encode_record, read_lines, whole_length
-from purgatory_async.journal.schema import Outcome, Record, Signal, Stats, Submit, kinds
+from purgatory_async.journal.schema import Outcome, Record, Reschedule, Signal, Stats, Submit, kinds
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 POSITIVE = st.integers(1, 2**63 - 1)
@@ -25,6 +25,7 @@ WORDS = st.sampled_from(["completed", "expired", "cancelled", "failed", "closed"
 SUBMITS = st.builds(
     Submit, **COMMON, op_id=TEXT, keys=st.lists(TEXT), needed=INT, timeout_ns=st.none() | LONG
 )
+RESCHEDULES = st.builds(Reschedule, **COMMON, op_id=TEXT, timeout_ns=st.none() | LONG)
 SIGNALS = st.builds(Signal, **COMMON, key=TEXT, n=INT)
 OUTCOMES = st.builds(
     Outcome,
@@ -47,7 +48,7 @@ STATS = st.builds(
     wheel_size=POSITIVE,
     purged=st.none() | LONG,
 )
-RECORDS = st.one_of(SUBMITS, SIGNALS, OUTCOMES, STATS)
+RECORDS = st.one_of(SUBMITS, RESCHEDULES, SIGNALS, OUTCOMES, STATS)
 
 
 def line_of(record):
@@ -61,6 +62,21 @@ def test_a_record_is_one_line_and_comes_back_as_it_was(record):
     line = line_of(record)
     assert (line.count(b"\n"), line[-1:]) == (1, b"\n")
     assert list(read_lines(line)) == [record]
+
+
+VERSION_1 = rb"""
+{"kind":"submit","op_id":"1","keys":["a","b"],"needed":2,"timeout_ns":null,"schema_version":1,"run_id":"r","node":"n","seq":1,"wall_ns":7,"mono_ns":8,"crc":"d23ecad1"}
+{"kind":"signal","key":"a","n":3,"schema_version":1,"run_id":"r","node":"n","seq":2,"wall_ns":7,"mono_ns":8,"crc":"6b06e36d"}
+{"kind":"outcome","op_id":"1","keys":["a","b"],"outcome":"expired","latency_ns":9,"lateness_ns":4,"checks":2,"inserts":1,"schema_version":1,"run_id":"r","node":"n","seq":3,"wall_ns":7,"mono_ns":8,"crc":"2dcb8cc9"}
+{"kind":"outcome","op_id":"2","keys":["a"],"outcome":"failed","latency_ns":9,"lateness_ns":null,"checks":null,"inserts":null,"schema_version":1,"run_id":"r","node":"n","seq":4,"wall_ns":7,"mono_ns":8,"crc":"b28e100d"}
+{"kind":"stats","pending":1,"watched":2,"timer_buckets":1,"tick_ns":10,"wheel_size":20,"purged":null,"schema_version":1,"run_id":"r","node":"n","seq":5,"wall_ns":7,"mono_ns":8,"crc":"84794d71"}
+""".lstrip()
+
+
+def test_lines_of_version_1_are_read_and_written_as_ever():
+    found = list(read_lines(VERSION_1))
+    assert [type(record) for record in found] == [Submit, Signal, Outcome, Outcome, Stats]
+    assert b"".join(map(line_of, found)) == VERSION_1
 
 
 @given(st.lists(RECORDS, max_size=5))

@@ -8,7 +8,7 @@ import pytest
 
 from purgatory_async import DelayedOperation
 from purgatory_async.journal import _encoder
-from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
+from purgatory_async.journal.schema import NO_SUM, Outcome, Reschedule, Signal, Stats, Submit
 from purgatory_async.timing import TimingWheel
 from tests.journal.journaled import JournaledPurgatory, everything, missing
 
@@ -86,6 +86,40 @@ def test_every_end_has_its_word(journaled, end, word):
     operation = journaled.watch("a", timeout=1)
     end(journaled, operation)
     assert [record.outcome for record in journaled.close() if isinstance(record, Outcome)] == [word]
+
+
+def test_a_moved_deadline_is_a_record_and_lateness_is_after_it(journaled):
+    operation = journaled.watch("a", timeout=0.05)
+    journaled.clock.advance(0.01)
+    journaled.purgatory.reschedule(operation, 0.1)
+    journaled.clock.advance(1)
+    submit, moved, outcome = journaled.close()
+    assert submit.timeout_ns == 50 * MS
+    at_ns = 400_000 + 10 * MS
+    version = {"schema_version": 2}
+    assert moved == Reschedule(**common(journaled, 2, at_ns) | version, op_id="1", timeout_ns=100 * MS)
+    # The new deadline is 110.4 ms after the tick of the start; the tick at 111 ms is the first not before it.
+    assert (outcome.mono_ns, outcome.lateness_ns, outcome.inserts) == (111 * MS, 600_000, None)
+    assert (submit.schema_version, outcome.schema_version) == (1, 1)
+
+
+@pytest.mark.parametrize(("never", "soon"), [(None, 0), (float("inf"), -3)])
+def test_a_deadline_is_moved_to_never_and_to_now(journaled, never, soon):
+    operation = journaled.watch("a", timeout=0.05)
+    journaled.purgatory.reschedule(operation, never)
+    journaled.clock.advance(10)
+    journaled.purgatory.reschedule(operation, soon)
+    journaled.clock.advance(0)
+    _, first, second, outcome = journaled.close()
+    assert (first.timeout_ns, second.timeout_ns, outcome.outcome) == (None, 0, "expired")
+    assert outcome.lateness_ns == outcome.mono_ns - second.mono_ns
+
+
+def test_what_is_not_rescheduled_leaves_no_record(journaled):
+    operation = journaled.watch("a")
+    operation.cancel()
+    assert not journaled.purgatory.reschedule(operation, 1)
+    assert [type(record) for record in journaled.close()] == [Submit, Outcome]
 
 
 class AtOnce(DelayedOperation[None]):

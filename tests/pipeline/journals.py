@@ -8,7 +8,15 @@ import pyarrow.parquet as pq
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import encode_record
-from purgatory_async.journal.schema import Outcome, Record, Signal, Stats, Submit
+from purgatory_async.journal.schema import (
+    RESCHEDULE_VERSION,
+    Outcome,
+    Record,
+    Reschedule,
+    Signal,
+    Stats,
+    Submit,
+)
 from purgatory_async.journal.segments import Segment
 
 MS = 1_000_000
@@ -30,6 +38,10 @@ class Node:
     def submit(self, op_id, at, keys=("a",), needed=1, timeout=200 * MS, **changes):
         fields = {"op_id": op_id, "keys": list(keys), "needed": needed, "timeout_ns": timeout}
         return self._add(Submit, at, fields | changes)
+
+    def reschedule(self, op_id, at, timeout=200 * MS, **changes):
+        fields = {"op_id": op_id, "timeout_ns": timeout, "schema_version": RESCHEDULE_VERSION}
+        return self._add(Reschedule, at, fields | changes)
 
     def signal(self, key, at, n=1, **changes):
         return self._add(Signal, at, {"key": key, "n": n} | changes)

@@ -21,6 +21,9 @@ async def by_the_service(client):
             await client.signal(given[0], amount=given[1])
         elif verb == "end" and given[1] == "cancelled":
             await client.request("DELETE", f"/v1/operations/{given[0]}")
+        elif verb == "reschedule":
+            path = f"/v1/operations/{given[0]}/reschedule"
+            await client.request("POST", path, {"timeout": given[1]})
         elif verb == "end":
             await client.request("POST", f"/v1/operations/{given[0]}/complete", {})
         else:

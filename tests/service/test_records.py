@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from purgatory_async.journal import REASONS, Journal, read_journal
-from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
+from purgatory_async.journal.schema import NO_SUM, Outcome, Reschedule, Signal, Stats, Submit
 from purgatory_async.journal.segments import SegmentFile
 from purgatory_async.service import records as records_module
 from purgatory_async.service.http_service import HttpService
@@ -40,6 +40,20 @@ async def test_records_have_what_operations_need_and_signals_weigh(make_client, 
     assert (expired.keys, expired.latency_ns, expired.lateness_ns) == (["late"], 5_000_000_000, 0)
     assert found[-1].pending == 0
     assert isinstance(found[-1], Stats)
+
+
+async def test_a_rescheduled_operation_is_late_after_its_new_deadline(make_client, tmp_path):
+    client = make_client(journal=tmp_path)
+    await client.submit("a", id="ask", timeout=5)
+    await client.advance(2)
+    await client.request("POST", "/v1/operations/ask/reschedule", {"timeout": 10})
+    await client.advance(60)
+    found = [record for record in records(client, tmp_path) if not isinstance(record, Stats)]
+    assert [type(record) for record in found] == [Submit, Reschedule, Outcome]
+    submit, moved, outcome = found
+    assert (submit.op_id, submit.timeout_ns) == (moved.op_id, 5_000_000_000)
+    assert (moved.mono_ns - submit.mono_ns, moved.timeout_ns) == (2_000_000_000, 10_000_000_000)
+    assert (outcome.outcome, outcome.latency_ns, outcome.lateness_ns) == ("expired", 12_000_000_000, 0)
 
 
 async def test_one_shot_waits_are_recorded_too(make_client, tmp_path):

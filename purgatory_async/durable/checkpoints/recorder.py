@@ -11,7 +11,13 @@ from msgspec import Struct
 
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.operations import Operation
-from purgatory_async.events import Event, KeySignalled, OperationEnded, OperationSubmitted
+from purgatory_async.events import (
+    Event,
+    KeySignalled,
+    OperationEnded,
+    OperationRescheduled,
+    OperationSubmitted,
+)
 from purgatory_async.journal._encoder import Encoder, Entry, Sample
 
 SAMPLE_NS: Final = 1_000_000_000
@@ -101,14 +107,15 @@ class Recorder:
         encoder.seq = run.seq
         return encoder
 
-    def _on_log_time(self, event: OperationSubmitted | OperationEnded) -> Event:
+    def _on_log_time(self, event: OperationSubmitted | OperationRescheduled | OperationEnded) -> Event:
         """Give an event the times of its entry: the timer's are rounded, and begin anew in a restored fold."""
         operation: Any = event.operation
         assert isinstance(operation, Operation), f"the fold has only its own operations, got {operation!r}"
         submitted_ns = operation.submitted_us * NS_PER_US
         deadline_ns = None if operation.deadline_us is None else operation.deadline_us * NS_PER_US
-        if isinstance(event, OperationSubmitted):
-            timeout_ns = None if deadline_ns is None else deadline_ns - submitted_ns
+        if not isinstance(event, OperationEnded):
+            since_ns = submitted_ns if isinstance(event, OperationSubmitted) else event.at_ns
+            timeout_ns = None if deadline_ns is None else deadline_ns - since_ns
             return replace(event, operation_id=operation.position, timeout_ns=timeout_ns)
         # What was restored has been checked before; how often is not known.
         checks: Any = event.checks if operation.position > self._start else None

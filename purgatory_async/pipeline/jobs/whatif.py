@@ -2,8 +2,8 @@
 
 Only the signals between its submission and its deadline decide whether an operation completes. So the time of each node
 is cut into slices at least as long as the longest wait: an operation then needs the signals of its own slice and of the
-next one, and a slice fits into a worker's memory. Operations without a timeout need all signals to the end and are a
-slice of their own.
+next one, and a slice fits into a worker's memory. Operations without a timeout, and those whose deadline was moved, may
+need all signals to the end and are a slice of their own.
 """
 
 import json
@@ -145,7 +145,7 @@ def run(
     operations = sum(node.submits for node in found)
     say(f"replaying {operations} operations under {len(settings)} settings")
     dealing = partial(deal, buckets=buckets_for(operations))
-    slices = Slices(_slice_ns(settings, found), any(node.untimed for node in found))
+    slices = Slices(_slice_ns(settings, found), any(node.untimed or node.reschedules for node in found))
     parts = _replays(
         paired(map_records(spark, extent, dealing, DEAL_READ, DEALT), slices.of_operations, SLICED),
         map_records(spark, extent, slices.of_signals, SIGNALS_READ, SLICED),

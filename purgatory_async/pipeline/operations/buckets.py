@@ -26,6 +26,7 @@ _MOST: Final = 1024  # tables of fewer records than then are in one would cost m
 _WHOSE: Final = ("run_id", "node", "op_id", "seq", "mono_ns", "wall_ns")
 _COLUMNS: Final = {
     "submit": (*_WHOSE, "keys", "needed", "timeout_ns"),
+    "reschedule": (*_WHOSE, "timeout_ns"),
     "outcome": (*_WHOSE, "outcome", "latency_ns", "lateness_ns", "checks", "inserts"),
 }
 _USED: Final = {"kind"}.union(*_COLUMNS.values())
@@ -33,8 +34,8 @@ _USED: Final = {"kind"}.union(*_COLUMNS.values())
 DEAL_READ: Final = tuple(name for name, _ in FIELDS if name in _USED)
 """The columns that `deal` needs."""
 
-DEALT: Final = pa.schema([("bucket", pa.int32()), ("submit", pa.binary()), ("outcome", pa.binary())])
-"""The result of `deal`: the number of a bucket, and its packed submissions or outcomes."""
+DEALT: Final = pa.schema([("bucket", pa.int32()), *((kind, pa.binary()) for kind in _COLUMNS)])
+"""The result of `deal`: the number of a bucket, and its packed submissions, reschedules or outcomes."""
 
 # At a time: fewer make small tables, of which each costs something, and for more a worker has to ask for memory.
 _RECORDS: Final = 1 << 18
@@ -51,10 +52,10 @@ def buckets_for(operations: int) -> int:
 
 
 def deal(batches: Iterable[pa.RecordBatch], buckets: int = BUCKETS) -> Iterator[pa.RecordBatch]:
-    """Deal out the submissions and outcomes among some records, in the columns of `DEAL_READ`. O(records).
+    """Deal out the records of operations among some records, in the columns of `DEAL_READ`. O(records).
 
     Yields:
-        Batches with the columns of `DEALT`; in each row one of the last two is null.
+        Batches with the columns of `DEALT`; in each row all but one of those after the first are null.
     """
     for records in in_portions(batches):
         for kind, columns in _COLUMNS.items():
@@ -108,11 +109,11 @@ def unpacked(tables: Iterable[bytes], empty: pa.Table) -> pa.Table:
     return pa.concat_tables(found).unify_dictionaries() if found else empty
 
 
-def gathered(dealt: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Unpack all rows of a bucket: its submissions and its outcomes, in some of the columns of a journal."""
+def gathered(dealt: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Unpack all rows of a bucket: its submissions, reschedules and outcomes, in some of the columns of a journal."""
     nothing = arrow_schema().empty_table()
-    submits, outcomes = (
+    submits, moves, outcomes = (
         unpacked(dealt[kind].drop_null().to_pylist(), nothing.select(columns))
         for kind, columns in _COLUMNS.items()
     )
-    return submits, outcomes
+    return submits, moves, outcomes

@@ -21,7 +21,7 @@ _NUMBERS: Final = {
     "first_wall_ns": ("wall_ns", "min"),
     "last_wall_ns": ("wall_ns", "max"),
     "records": ("kind", "count"),
-    **{count: (count, "sum") for count in ("submits", "outcomes", "signals", "untimed")},
+    **{count: (count, "sum") for count in ("submits", "reschedules", "outcomes", "signals", "untimed")},
     "tick_ns": ("tick_ns", "max"),
     "wheel_size": ("wheel_size", "max"),
 }
@@ -58,7 +58,7 @@ def cover(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _counted(records: pa.Table) -> pa.Table:
     """The numbers of each run and node, and the list of all ``seq``."""
-    for kind in ("submit", "outcome", "signal"):
+    for kind in ("submit", "reschedule", "outcome", "signal"):
         records = records.append_column(f"{kind}s", pc.equal(records["kind"], kind))
     untimed = pc.and_(records["submits"], pc.is_null(records["timeout_ns"]))
     groups = records.append_column("untimed", untimed).group_by(["run_id", "node"], use_threads=False)

@@ -1,8 +1,9 @@
 """Operations as tables: the records of each put together, and the span of each node.
 
 Run, node and id identify an operation; ``seq`` orders the records of a run and node. The first submission begins an
-operation, and the first outcome after it ends it. Any other record is an anomaly: the journal lost a record, or an
-operation ended twice. Anomalies are listed, and no other figure counts them.
+operation, the first outcome after it ends it, and a reschedule between the two moves its deadline. Any other record is
+an anomaly: the journal lost a record, or an operation ended twice. Anomalies are listed, and no other figure counts
+them.
 
 Records are dealt into buckets, which workers pair in columns: sorting them as Spark rows takes several times as long.
 """
@@ -31,7 +32,7 @@ _REPEATED: Final = ["run_id", "node", "outcome", "keys.list.element"]
 
 def dealt(records: DataFrame) -> DataFrame:
     """Deal records into buckets, as `map_records` with `deal` does where they are read."""
-    wanted = records.where("kind in ('submit', 'outcome')").select(*DEAL_READ)
+    wanted = records.where("kind in ('submit', 'reschedule', 'outcome')").select(*DEAL_READ)
     return wanted.mapInArrow(deal, spark_schema(DEALT))
 
 
@@ -127,12 +128,12 @@ def nodes(covered: DataFrame) -> DataFrame:
     """Survey the runs and nodes of a journal, of which `cover` has surveyed all parts.
 
     Returns:
-        ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records, submits, outcomes,
-        signals, untimed, ranges, tick_ns, wheel_size``, a row for each. ``first_ns`` and ``last_ns`` are ``mono_ns``,
-        ``untimed`` counts submissions without a timeout, ``ranges`` ranges of numbers in the parts, and the last two
-        are null without a `Stats` record.
+        ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records, submits,
+        reschedules, outcomes, signals, untimed, ranges, tick_ns, wheel_size``, a row for each. ``first_ns`` and
+        ``last_ns`` are ``mono_ns``, ``untimed`` counts submissions without a timeout, ``ranges`` ranges of numbers in
+        the parts, and the last two are null without a `Stats` record.
     """
-    counts = ("records", "submits", "outcomes", "signals", "untimed")
+    counts = ("records", "submits", "reschedules", "outcomes", "signals", "untimed")
     return covered.groupBy("run_id", "node").agg(
         *(sf.min(f"first_{what}").alias(f"first_{what}") for what in ("seq", "ns", "wall_ns")),
         *(sf.max(f"last_{what}").alias(f"last_{what}") for what in ("seq", "ns", "wall_ns")),

@@ -4,8 +4,8 @@ A recorded end is evidence that the signals do not give: a completion may have h
 completes when the signals satisfy it, or when it was recorded to have completed, whichever is first; and another
 recorded end stands, unless the signals satisfied the operation before.
 
-An operation belongs to the slice of its submission, or to `ENDLESS` if it has no timeout. A signal is wanted by the
-operations of its own slice, by operations of the slice before, and by those that wait without end.
+An operation belongs to the slice of its submission, or to `ENDLESS` if it has no timeout or was rescheduled. A signal
+is wanted by the operations of its own slice, by operations of the slice before, and by those that wait without end.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,13 +33,19 @@ from purgatory_async.pipeline.whatif.wheel_sim import (
 )
 
 ENDLESS: Final = -(2**63)
-"""The slice of those that wait without end."""
+"""The slice of those that may wait for any time."""
 
 SIGNALS_READ: Final = ("run_id", "node", "seq", "kind", "mono_ns", "key", "n")
 """What `Slices.of_signals` has to know of a record."""
 
 WAITS: Final = pa.schema(
-    map(OPERATIONS.field, ("submit_seq", "submit_ns", "keys", "needed", "timeout_ns", "outcome", "end_ns"))
+    map(
+        OPERATIONS.field,
+        (
+            *("submit_seq", "submit_ns", "keys", "needed", "timeout_ns", "deadline_ns", "rescheduled_ns"),
+            *("outcome", "end_ns"),
+        ),
+    )
 )
 """What is packed of an operation."""
 
@@ -56,13 +62,13 @@ SLICED: Final = pa.schema(
 class Slices:
     """How time is cut."""
 
-    width_ns: int  # of a slice; at least as long as any wait that ends
-    endless: bool  # whether there may be operations without a timeout
+    width_ns: int  # of a slice; at least as long as any timeout that is tried
+    endless: bool  # whether there may be operations without a timeout, or rescheduled ones
 
     def of_operations(self, pairing: Pairing) -> pa.Table:
         """Pack operations, in the columns of `SLICED`, with tables of `WAITS`."""
         found = pairing.operations()
-        timed = found["timeout_ns"].is_valid().to_numpy()
+        timed = found["timeout_ns"].is_valid().to_numpy() & found["rescheduled_ns"].is_null().to_numpy()
         number = np.where(timed, found["submit_ns"].to_numpy() // self.width_ns, ENDLESS)
         rows = _sliced(found, number, WAITS)
         return pa.Table.from_pylist(rows, SLICED)
@@ -105,7 +111,7 @@ def replay(operations: pa.Table, signals: pa.Table, settings: Sequence[Setting])
 
     Args:
         operations: The operations of one run and node, in any order: ``submit_seq, submit_ns, keys, needed, timeout_ns,
-            outcome, end_ns, last_ns``.
+            deadline_ns, rescheduled_ns, outcome, end_ns, last_ns``.
         signals: At least those after the first submission and before the last deadline: ``seq, mono_ns, key, n``.
         settings: What to try.
 
@@ -149,6 +155,8 @@ def recorded(operations: pa.Table, signals: pa.Table) -> Waits:
         ended=ended,
         last_ns=_numbers(operations["last_ns"]),
         censored=expired == 1,
+        moved_ns=_numbers(operations["rescheduled_ns"], NEVER),
+        due_ns=_numbers(operations["deadline_ns"], NEVER),
     )
 
 

@@ -4,6 +4,9 @@ An operation ends when its condition holds, when it is cancelled, or at its dead
 is submission plus timeout, rounded up to a tick as in the timer. So lateness here is only the cost of the tick; a
 blocked event loop would add to it.
 
+A timeout is tried for what an operation was submitted with. Whoever rescheduled it meant that deadline: it stands under
+every setting, unless the operation would have expired before it was rescheduled.
+
 ``inserts`` counts how often an entry is put into a bucket: once at submission, and once more for each level that it
 comes down. An entry goes to the finest level that reaches its deadline; level *l* has buckets of ``wheel_size ** l``
 ticks. It comes down a level each time its bucket begins while it still waits. An entry that is due at the tick at which
@@ -57,6 +60,8 @@ class Waits:
     ended: Bools  # whether it was recorded to have ended before its deadline
     last_ns: Ints  # the last known instant of its node
     censored: Bools  # whether it was recorded to expire: what it waited for was not there until then
+    moved_ns: Ints  # when it was rescheduled first; `NEVER` if it was not
+    due_ns: Ints  # its last deadline, which counts only if it was rescheduled; `NEVER` for none
 
     @classmethod
     def of(
@@ -68,12 +73,16 @@ class Waits:
         *,
         timeout_ns: ArrayLike = 0,
         ended: ArrayLike = False,
+        moved_ns: ArrayLike = NEVER,
+        due_ns: ArrayLike = NEVER,
     ) -> "Waits":
         """Make them from anything that numpy takes for integers; one number stands for as many."""
-        instants = (np.asarray(each, np.int64) for each in (submit_ns, timeout_ns, end_ns, last_ns))
+        times = (submit_ns, timeout_ns, end_ns, last_ns, moved_ns, due_ns)
+        instants = (np.asarray(each, np.int64) for each in times)
         flags = (np.asarray(each, np.bool_) for each in (completed, ended, False))
-        submits, timeouts, ends, lasts, completes, ended, censored = np.broadcast_arrays(*instants, *flags)
-        return cls(submits, timeouts, ends, completes, ended, lasts, censored)
+        submits, timeouts, ends, lasts, moved, due, *found = np.broadcast_arrays(*instants, *flags)
+        completes, ended, censored = found
+        return cls(submits, timeouts, ends, completes, ended, lasts, censored, moved, due)
 
     def only(self, rows: slice | Ints) -> "Waits":
         """Some of them, in the order of ``rows``; of a slice without copying."""
@@ -89,7 +98,7 @@ class Totals:
     expired: int = 0  # reach their deadline
     pending: int = 0  # do neither before the last record
     pending_ns: int = 0  # the sum of their times pending
-    lateness_ns: int = 0  # the sum of the delays of expired ones after submission plus timeout
+    lateness_ns: int = 0  # the sum of the delays of expired ones after their deadline
     inserts: int = 0  # into the wheel, cascades included
     # Expire here, and were recorded to have ended otherwise at or after their own deadline: the timer was late.
     decided_by_lateness: int = 0
@@ -139,6 +148,37 @@ def _simulate(waits: Waits, starts: Ints, settings: Sequence[Setting]) -> list[l
     return totals
 
 
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    """Operations in a wheel, each with one deadline."""
+
+    deadline_tick: Ints
+    end_tick: Ints  # when each leaves
+    ticks: Ints  # from its coming to its deadline; 0 if it never comes
+
+    @classmethod
+    def of(cls, since_ns: Ints, deadline_ns: Ints, until_ns: Ints, tick_ns: int, comes: Bools) -> "_Stay":
+        """Operations with a deadline on a tick, of which some come into the wheel."""
+        deadline_tick = deadline_ns // tick_ns
+        ticks = np.where(comes, deadline_tick - since_ns // tick_ns, 0)
+        return cls(deadline_tick, until_ns // tick_ns, ticks)
+
+    def inserts(self, wheel_size: int) -> Ints:
+        """How often each is put into a bucket."""
+        inserts = (self.ticks > 0).astype(np.int64)
+        farthest = int(self.ticks.max(initial=0))
+        width = wheel_size
+        while width <= farthest:
+            bucket_tick = self.deadline_tick - self.deadline_tick % width
+            inserts += (self.ticks >= width) & (bucket_tick <= self.end_tick)
+            width *= wheel_size
+        return inserts
+
+
+def _rounded_up(instants_ns: Ints, tick_ns: int) -> Ints:
+    return -(-instants_ns // tick_ns) * tick_ns
+
+
 class _Run:
     """Operations under a timeout and a tick, in groups of which each begins at one of ``starts``."""
 
@@ -146,10 +186,18 @@ class _Run:
         timed = waits.timeout_ns < NEVER
         timeout = waits.timeout_ns if timeout_ns is None else np.where(timed, timeout_ns, NEVER)
         due_ns = waits.submit_ns + timeout
-        self.deadline_tick = -(-due_ns // tick_ns)
-        deadline_ns = np.where(timed, self.deadline_tick * tick_ns, NEVER)
+        deadline_ns = np.where(timed, _rounded_up(due_ns, tick_ns), NEVER)
         # What came true in the first check is no matter of time.
         at_once = waits.completed & (waits.end_ns <= waits.submit_ns)
+        since_ns = waits.submit_ns
+        self.earlier: _Stay | None = None  # in the wheel, until it was rescheduled
+        moved = waits.moved_ns < deadline_ns
+        if moved.any():
+            self.earlier = _Stay.of(since_ns, deadline_ns, waits.moved_ns, tick_ns, timed & moved)
+            timed = np.where(moved, waits.due_ns < NEVER, timed)
+            due_ns = np.where(moved, waits.due_ns, due_ns)
+            deadline_ns = np.where(timed, _rounded_up(due_ns, tick_ns), NEVER)
+            since_ns = np.where(moved, waits.moved_ns, since_ns)
         by_itself = (
             (waits.end_ns < deadline_ns) | at_once | (~waits.completed & (waits.end_ns == deadline_ns))
         )
@@ -158,12 +206,13 @@ class _Run:
         self.expired = self.ended & ~by_itself
         self.by_itself = self.ended & by_itself
         self.lateness_ns = deadline_ns - due_ns
-        self.guessed = waits.censored & (timeout > waits.timeout_ns)
+        self.guessed = waits.censored & (timeout > waits.timeout_ns) & (waits.moved_ns == NEVER)
         self.waits, self.starts = waits, starts
         self.until_ns = np.minimum(end_ns, waits.last_ns)
-        self.end_tick = self.until_ns // tick_ns
-        self.ticks = np.where(timed & ~at_once, self.deadline_tick - waits.submit_ns // tick_ns, 0)
-        self.own_deadline_ns = -(-(waits.submit_ns + waits.timeout_ns) // tick_ns) * tick_ns
+        self.stay = _Stay.of(since_ns, deadline_ns, self.until_ns, tick_ns, timed & ~at_once)
+        own_ns = _rounded_up(waits.submit_ns + waits.timeout_ns, tick_ns)
+        own_moved = waits.moved_ns < own_ns
+        self.own_deadline_ns = np.where(own_moved, _rounded_up(waits.due_ns, tick_ns), own_ns)
 
     def totals(self, wheel_size: int) -> list[Totals]:
         """The totals of each group with a wheel."""
@@ -184,13 +233,9 @@ class _Run:
 
     def _inserts(self, wheel_size: int) -> Ints:
         """Insertions into the wheel; an operation that is due at submission has none."""
-        inserts = (self.ticks > 0).astype(np.int64)
-        farthest = int(self.ticks.max(initial=0))
-        width = wheel_size
-        while width <= farthest:
-            bucket_tick = self.deadline_tick - self.deadline_tick % width
-            inserts += (self.ticks >= width) & (bucket_tick <= self.end_tick)
-            width *= wheel_size
+        inserts = self.stay.inserts(wheel_size)
+        if self.earlier is not None:
+            inserts += self.earlier.inserts(wheel_size)
         return np.add.reduceat(inserts, self.starts)
 
     def _counts(self, flags: Bools) -> list[int]:

@@ -12,9 +12,16 @@ from purgatory_async.durable.checkpoints import exported as exported_state
 from purgatory_async.durable.checkpoints.checkpointing import save
 from purgatory_async.durable.checkpoints.export import Export, export
 from purgatory_async.durable.documents import CountNeed
-from purgatory_async.durable.fold.entries import EndOperation, SignalKey, SubmitOperation, Tick
+from purgatory_async.durable.fold.entries import (
+    EndOperation,
+    RescheduleOperation,
+    SetLevel,
+    SignalKey,
+    SubmitOperation,
+    Tick,
+)
 from purgatory_async.journal import JournalError, read_journal, segments
-from purgatory_async.journal.schema import Outcome, Signal, Submit
+from purgatory_async.journal.schema import Outcome, Reschedule, Signal, Stats, Submit
 from purgatory_async.journal.segments import list_segments
 from purgatory_async.testing import ManualClock
 from tests.cluster.reading import read
@@ -87,6 +94,7 @@ SCRIPT = [
     ("advance", 0.1),
     ("signal", "k", 2),
     ("signal", "nobody", 5),
+    ("reschedule", "d", 3),
     ("advance", 0.9),
     ("submit", "e", {"keys": ("x",)}),
     ("end", "e", "cancelled"),
@@ -101,6 +109,7 @@ SCRIPT = [
 
 
 async def by_the_log(exported):
+    await exported.append(SetLevel(level=2))
     for verb, *given in SCRIPT:
         if verb == "submit":
             order = dict(given[1])
@@ -113,6 +122,9 @@ async def by_the_log(exported):
             await exported.append(SignalKey(key=given[0], amount=given[1]))
         elif verb == "end":
             await exported.append(EndOperation(id=given[0], how=given[1]))
+        elif verb == "reschedule":
+            entry = RescheduleOperation(id=given[0], timeout_us=round(given[1] * 1e6), maker=None)
+            await exported.append(entry)
         else:
             exported.clock.advance(given[0])
             await exported.append(Tick())
@@ -132,6 +144,24 @@ async def test_times_are_log_time_to_the_microsecond(exported):
     assert 0 <= outcome.lateness_ns < 1_000_000  # to the next millisecond, however late the next entry came
     assert outcome.latency_ns == 1_500_250_000 + outcome.lateness_ns
     assert (signal.mono_ns - submit.mono_ns, signal.n) == (3_600_000_000_000, 2**31 - 1)
+
+
+async def test_a_moved_deadline_is_on_log_time(exported):
+    await exported.append(SetLevel(level=2), SubmitOperation(id="a", keys=("k",), timeout_us=1_500_250))
+    exported.clock.advance(1.25)
+    await exported.append(RescheduleOperation(id="a", timeout_us=5_000_750, maker=None))
+    # The second export knows the submission by its saved state only.
+    first = await exported.export()
+    exported.clock.advance(3600)
+    await exported.append(Tick())
+    found = await exported.export()
+    submit, moved, outcome = (record for record in found if not isinstance(record, Stats))
+    assert [type(each) for each in first if not isinstance(each, Stats)] == [Submit, Reschedule]
+    assert (submit.timeout_ns, moved.op_id, moved.timeout_ns) == (1_500_250_000, submit.op_id, 5_000_750_000)
+    assert moved.mono_ns - submit.mono_ns == 1_250_000_000
+    assert outcome.outcome == "expired"
+    assert 0 <= outcome.lateness_ns < 1_000_000
+    assert outcome.latency_ns == 6_250_750_000 + outcome.lateness_ns
 
 
 async def test_an_export_again_goes_on_where_the_last_ended(exported):

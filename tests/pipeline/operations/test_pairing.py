@@ -15,7 +15,7 @@ from purgatory_async.pipeline.operations import buckets
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, bucket_of, deal, gathered
 from purgatory_async.pipeline.operations.pairing import Pairing
 
-KINDS = ("submit", "outcome", "signal")
+KINDS = ("submit", "outcome", "signal", "reschedule")
 SCHEMA = pa.schema([arrow_schema().field(name) for name in DEAL_READ])
 
 
@@ -27,6 +27,8 @@ def record(seq, owner, op_id, kind, at_ns, *, bare=False):
         row["op_id"] = op_id
     if kind == "submit":
         row |= {"keys": ["a", f"k{seq}"], "needed": seq, "timeout_ns": None if bare else 5}
+    if kind == "reschedule":
+        row |= {"timeout_ns": None if bare else 9}
     if kind == "outcome":
         row |= {"outcome": "expired" if at_ns % 2 else "completed", "checks": seq, "inserts": None}
         row |= {"latency_ns": None if bare else at_ns + 1, "lateness_ns": None}
@@ -71,28 +73,34 @@ def oracle(rows):
             if operation in lives:
                 strange.append((row, "submitted before"))
             else:
-                lives[operation] = (row, None)
-        elif row["kind"] == "outcome":
-            begin, end = lives.get(operation, (None, None))
+                lives[operation] = (row, [], None)
+        elif row["kind"] != "signal":
+            begin, moves, end = lives.get(operation, (None, None, None))
             if begin is None:
                 strange.append((row, "no submission before it"))
             elif end is not None:
                 strange.append((row, "ended before"))
+            elif row["kind"] == "reschedule":
+                moves.append(row)
             else:
-                lives[operation] = (begin, row)
-    return [life(*pair) for pair in lives.values()], [anomaly(*each) for each in strange]
+                lives[operation] = (begin, moves, row)
+    return [life(*records) for records in lives.values()], [anomaly(*each) for each in strange]
 
 
-def life(begin, end):
+def life(begin, moves, end):
     held_ns = late_ns = None
+    last = moves[-1] if moves else begin
+    due_ns = None if last["timeout_ns"] is None else last["mono_ns"] + last["timeout_ns"]
     if end is not None:
         held_ns = end["mono_ns"] - begin["mono_ns"]
-        late = end["outcome"] == "expired" and begin["timeout_ns"] is not None
-        late_ns = held_ns - begin["timeout_ns"] if late else None
+        late = end["outcome"] == "expired" and due_ns is not None
+        late_ns = end["mono_ns"] - due_ns if late else None
     end = end or dict.fromkeys(("outcome", "seq", "mono_ns", "wall_ns", "latency_ns", "checks", "inserts"))
     return {
         **{name: begin[name] for name in ("run_id", "node", "op_id", "keys", "needed", "timeout_ns")},
         **{name: end[name] for name in ("outcome", "checks", "inserts")},
+        "deadline_ns": due_ns,
+        "rescheduled_ns": moves[0]["mono_ns"] if moves else None,
         "submit_seq": begin["seq"],
         "submit_ns": begin["mono_ns"],
         "submit_wall_ns": begin["wall_ns"],

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory_async import DelayedOperation, Purgatory, Timer
-from purgatory_async.events import KeySignalled, OperationSubmitted
+from purgatory_async.events import KeySignalled, OperationEnded, OperationRescheduled, OperationSubmitted
 from purgatory_async.journal.schema import NO_SUM
 from purgatory_async.pipeline.whatif.replay import recorded as waits_of
 from purgatory_async.pipeline.whatif.replay import replay, replay_prefixes
@@ -53,6 +53,10 @@ class Held(ManualClock):
             self.advance(ns / 1e9)
 
 
+def deadline_of(event):
+    return None if event.timeout_ns is None else event.at_ns + event.timeout_ns
+
+
 class Recording:
     """What a journal would have, as plain rows."""
 
@@ -75,19 +79,31 @@ class Recording:
                 "needed": needed,
             }
             row |= {"timeout_ns": event.timeout_ns, "outcome": None, "end_ns": None}
+            row |= {"rescheduled_ns": None, "deadline_ns": deadline_of(event)}
             self.operations[event.operation_id] = row
+        elif isinstance(event, OperationRescheduled):
+            row = self.operations[event.operation_id]
+            first_ns = event.at_ns if row["rescheduled_ns"] is None else row["rescheduled_ns"]
+            row |= {"rescheduled_ns": first_ns, "deadline_ns": deadline_of(event)}
         elif isinstance(event, KeySignalled):
             row = {"seq": self.seq, "mono_ns": event.at_ns, "key": event.key}
             self.signals.append(row | {"n": self.weights.get(event.key, 1)})
-        else:
+        elif isinstance(event, OperationEnded):
             row = self.operations[event.operation_id]
             row |= {"outcome": event.outcome.value, "end_ns": event.at_ns}
 
     def tables(self):
         rows = [row | {"last_ns": self.last_ns} for row in self.operations.values()]
-        integers = [
-            (name, pa.int64()) for name in ("submit_seq", "submit_ns", "timeout_ns", "end_ns", "last_ns")
-        ]
+        names = (
+            "submit_seq",
+            "submit_ns",
+            "timeout_ns",
+            "deadline_ns",
+            "rescheduled_ns",
+            "end_ns",
+            "last_ns",
+        )
+        integers = [(name, pa.int64()) for name in names]
         operations = pa.schema(
             [*integers, ("keys", pa.list_(pa.string())), ("needed", pa.int32()), ("outcome", pa.string())]
         )
@@ -99,16 +115,16 @@ class Recording:
 
 watched = st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True)
 moves = st.tuples(st.just("move"), st.integers(0, 30 * MS))
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("submit"), watched, st.integers(0, 4), st.booleans()),
-        st.tuples(st.just("signal"), st.sampled_from(KEYS), st.integers(0, 3)),
-        moves,
-        moves,
-        st.tuples(st.sampled_from(["cancel", "complete"]), st.sampled_from(KEYS)),
-    ),
-    max_size=40,
+ANY_STEP = st.one_of(
+    st.tuples(st.just("submit"), watched, st.integers(0, 4), st.booleans()),
+    st.tuples(st.just("signal"), st.sampled_from(KEYS), st.integers(0, 3)),
+    moves,
+    moves,
+    st.tuples(st.sampled_from(["cancel", "complete"]), st.sampled_from(KEYS)),
 )
+STEPS = st.lists(ANY_STEP, max_size=40)
+RESCHEDULED = st.tuples(st.just("reschedule"), st.sampled_from(KEYS), st.none() | st.integers(1, 60 * MS))
+MOVING_STEPS = st.lists(st.one_of(ANY_STEP, RESCHEDULED), max_size=40)
 
 
 def record(steps, tick_ns, timeout_ns=TIMEOUT_NS, *, late=False):
@@ -125,6 +141,10 @@ def record(steps, tick_ns, timeout_ns=TIMEOUT_NS, *, late=False):
             clock.move(arguments[0])
         elif verb == "signal":
             signal(purgatory, recording, *arguments)
+        elif verb == "reschedule":
+            key, new_ns = arguments
+            for operation in purgatory.operations(key):
+                purgatory.reschedule(operation, None if new_ns is None else new_ns / 1e9)
         elif verb == "cancel":
             purgatory.cancel_for_key(*arguments)
         else:
@@ -151,7 +171,7 @@ def recorded(operations):
     return counts["completed"], counts["expired"], counts[None]
 
 
-@given(STEPS, st.sampled_from([1 * MS, 7 * MS, 10 * MS]))
+@given(MOVING_STEPS, st.sampled_from([1 * MS, 7 * MS, 10 * MS]))
 def test_the_recorded_setting_replays_every_journal_exactly(steps, tick_ns):
     operations, signals = record(steps, tick_ns)
     (totals,) = replay(operations, signals, [Setting(TIMEOUT_NS, tick_ns, WHEEL)])
@@ -172,7 +192,7 @@ def prefixed(table, name):
     return pa.Table.from_pylist(rows, table.schema)
 
 
-@given(STEPS, st.sampled_from([1 * MS, 7 * MS]))
+@given(MOVING_STEPS, st.sampled_from([1 * MS, 7 * MS]))
 def test_the_recorded_setting_is_exact_for_each_prefix(steps, tick_ns):
     operations, signals = record(steps, tick_ns)
     operations, signals = prefixed(operations, "keys"), prefixed(signals, "key")
@@ -235,6 +255,29 @@ def test_a_signal_after_30_ms_with_a_timeout_of_50(outcome, end_ms, counts):
     assert (totals.completed, totals.expired, totals.pending) == counts
     # Of what expired nothing is known after 25 ms.
     assert (totals.guessed, own.guessed) == (outcome == "expired", 0)
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "due_ms", "tried_ms", "expires_ms"),
+    [
+        pytest.param(25, 90, 60, 90, id="a longer timeout: the moved deadline stands"),
+        pytest.param(25, 90, 10, 10, id="a shorter one: it was over before it was moved"),
+        pytest.param(25, None, 60, None, id="moved to no deadline"),
+        pytest.param(None, 90, 10, 90, id="first without one, then with one"),
+    ],
+)
+def test_a_deadline_that_was_moved_at_20_ms(first_ms, due_ms, tried_ms, expires_ms):
+    recording = Recording()
+    recording.last_ns = 100 * MS
+    first_ns, due_ns = (None if each is None else each * MS for each in (first_ms, due_ms))
+    ended = {"outcome": None, "end_ns": None} if due_ns is None else {"outcome": "expired", "end_ns": due_ns}
+    row = {"submit_seq": 1, "submit_ns": 0, "keys": ["a"], "needed": 1, "timeout_ns": first_ns}
+    recording.operations = {1: row | ended | {"rescheduled_ns": 20 * MS, "deadline_ns": due_ns}}
+    (totals,) = replay(*recording.tables(), [Setting(tried_ms * MS, MS, WHEEL)])
+    held_ms = 100 if expires_ms is None else expires_ms
+    assert (totals.expired, totals.pending_ns) == (expires_ms is not None, held_ms * MS)
+    # Its own deadline is known, so nothing is guessed; put again when it is moved, in a wheel of few buckets.
+    assert (totals.guessed, totals.lateness_ns) == (0, 0)
 
 
 def test_signals_say_nothing_of_a_condition_that_is_no_sum():

@@ -20,7 +20,12 @@ EVENTS = st.lists(
     st.tuples(
         st.sampled_from(["n1", "n2"]),
         st.integers(0, 9 * MS),
-        st.one_of(st.tuples(st.lists(KEYS, min_size=1, unique=True), st.integers(1, 3), st.booleans()), KEYS),
+        st.one_of(
+            st.tuples(
+                st.lists(KEYS, min_size=1, unique=True), st.integers(1, 3), st.booleans(), st.booleans()
+            ),
+            KEYS,
+        ),
     ),
     max_size=30,
 )
@@ -35,8 +40,10 @@ def journal(events):
         if isinstance(what, str):
             nodes[name].signal(what, at)
         else:
-            keys, needed, timed = what
+            keys, needed, timed, moved = what
             nodes[name].submit(f"op-{place}", at, keys, needed, 200 * MS if timed else None)
+            if moved:
+                nodes[name].reschedule(f"op-{place}", at + MS, 77 * MS)
             if place % 3 == 0:
                 nodes[name].outcome(f"op-{place}", at + 3 * MS, "cancelled")
     records = [record for node in nodes.values() for record in node.records]
@@ -82,7 +89,7 @@ def by_slices(records, last_ns):
 
 @given(EVENTS)
 # From -1 ms, the end of a slice, to 1 ms; and a signal on the key in the slice before.
-@example([("n1", 5 * MS, "a"), ("n1", 24 * MS, (["a"], 1, True)), ("n1", 2 * MS, "a")])
+@example([("n1", 5 * MS, "a"), ("n1", 24 * MS, (["a"], 1, True, False)), ("n1", 2 * MS, "a")])
 def test_slice_by_slice_operations_end_as_they_do_all_at_once(events):
     records, last_ns = journal(events)
     assert by_slices(records, last_ns) == at_once(records, last_ns)

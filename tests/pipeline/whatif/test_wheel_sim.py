@@ -23,25 +23,41 @@ SETTINGS = st.builds(
 
 @st.composite
 def lives(draw):
-    """Operations as (submit, own timeout, natural end, completes, recorded to have ended so)."""
+    """Operations as (submit, own timeout, natural end, completes, recorded to have ended so, moved, new deadline)."""
     submit = draw(st.integers(0, LAST))
     end = draw(st.just(NEVER) | st.integers(submit, LAST))
     ended = end < NEVER and draw(st.booleans())
-    return submit, draw(st.just(NEVER) | st.integers(0, 120)), end, draw(st.booleans()), ended
+    timeout, completes, moved, due = (
+        draw(st.just(NEVER) | st.integers(0, 120)),
+        draw(st.booleans()),
+        NEVER,
+        NEVER,
+    )
+    if end > submit and draw(st.booleans()):
+        moved = draw(st.integers(submit, min(end, LAST)))
+        due = draw(st.just(NEVER) | st.integers(moved, LAST + 50))
+    return submit, timeout, end, completes, ended, moved, due
 
 
 def columns(operations):
-    submit, timeout, end, completed, ended = zip(*operations, strict=True)
-    return Waits.of(submit, end, completed, LAST, timeout_ns=timeout, ended=ended)
+    submit, timeout, end, completed, ended, moved, due = zip(*operations, strict=True)
+    return Waits.of(submit, end, completed, LAST, timeout_ns=timeout, ended=ended, moved_ns=moved, due_ns=due)
+
+
+def rounded(due, tick_ns):
+    return NEVER if due == NEVER else ceil(due / tick_ns) * tick_ns
 
 
 def one_by_one(operations, setting):
     """The rules as one would write them down."""
     counts = dict.fromkeys(("operations", "completed", "expired", "pending"), 0)
     sums = dict.fromkeys(("pending_ns", "lateness_ns", "decided_by_lateness"), 0)
-    for submit, own, end, completes, ended in operations:
+    for submit, own, end, completes, ended, moved, new in operations:
         timeout = own if own == NEVER or setting.timeout_ns is None else setting.timeout_ns
-        deadline = NEVER if own == NEVER else ceil((submit + timeout) / setting.tick_ns) * setting.tick_ns
+        due = NEVER if own == NEVER else submit + timeout
+        if moved < rounded(due, setting.tick_ns):
+            due = new
+        deadline = rounded(due, setting.tick_ns)
         at_once = completes and end == submit
         in_time = end < deadline or at_once or (not completes and end == deadline)
         stop = end if in_time else deadline
@@ -51,8 +67,10 @@ def one_by_one(operations, setting):
             counts["pending"] += 1
         elif not in_time:
             counts["expired"] += 1
-            sums["lateness_ns"] += deadline - submit - timeout
-            own_deadline = ceil((submit + own) / setting.tick_ns) * setting.tick_ns
+            sums["lateness_ns"] += deadline - due
+            own_deadline = rounded(NEVER if own == NEVER else submit + own, setting.tick_ns)
+            if moved < own_deadline:
+                own_deadline = rounded(new, setting.tick_ns)
             sums["decided_by_lateness"] += ended and end >= own_deadline
         elif completes:
             counts["completed"] += 1

@@ -65,6 +65,8 @@ def test_an_operation_has_what_its_two_records_say(journal):
         "keys": ["a", "b"],
         "needed": 2,
         "timeout_ns": 200 * MS,
+        "deadline_ns": 201 * MS,
+        "rescheduled_ns": None,
         "outcome": "completed",
         "end_seq": 4,
         "end_ns": 5 * MS,
@@ -74,6 +76,30 @@ def test_an_operation_has_what_its_two_records_say(journal):
         "checks": 3,
         "inserts": 1,
     }
+
+
+def test_lateness_counts_from_the_deadline_that_was_moved_last(spark):
+    node = Node()
+    node.submit("moved", 1 * MS)
+    node.reschedule("moved", 100 * MS, 50 * MS)
+    node.reschedule("moved", 120 * MS, 500 * MS)
+    node.outcome("moved", 621 * MS, outcome="expired", latency=620 * MS)
+    node.submit("unbound", 622 * MS)
+    node.reschedule("unbound", 623 * MS, None)
+    node.reschedule("stranger", 624 * MS)
+    node.reschedule("moved", 625 * MS)
+    found = operations(dealt(table(spark, node))).select(
+        "op_id", "timeout_ns", "deadline_ns", "rescheduled_ns", "outcome", "lateness_ns"
+    )
+    assert rows(found) == [
+        ("moved", 200 * MS, 620 * MS, 100 * MS, "expired", 1 * MS),
+        ("unbound", 200 * MS, None, 623 * MS, None, None),
+    ]
+    strange = anomalies(dealt(table(spark, node))).select("kind", "op_id", "reason")
+    assert rows(strange) == [
+        ("reschedule", "moved", "ended before"),
+        ("reschedule", "stranger", "no submission before it"),
+    ]
 
 
 def test_what_belongs_to_no_life_is_listed_with_the_reason(journal):

@@ -20,6 +20,7 @@ from purgatory_async.client import Client
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 _WIDTH: Final = 60
 _ROWS: Final = 8
+_MIB: Final = 1 << 20
 
 Stats = Mapping[str, Any]
 
@@ -106,6 +107,7 @@ def _service(stats: Stats) -> Group:
             f"pending {counts['pending']:,} of {stats['limits']['pending']:,}   held {counts['held']:,}   "
             f"takers {counts['takers']:,}   items {queues['items']:,}   leases {queues['leased']:,}"
         ),
+        *_questions(stats.get("questions")),
         Text(f"pending {bars(stats['history']['pending'])}"),
         _rates(stats),
         _delays(stats["delays"]),
@@ -113,6 +115,19 @@ def _service(stats: Stats) -> Group:
         _keys(stats["busiest_keys"]),
         _oldest(stats["oldest_operations"]),
     )
+
+
+def _questions(questions: Mapping[str, Any] | None) -> list[Text]:
+    if questions is None or not (questions["pending"] or questions["kept"]):
+        return []
+    oldest = "" if questions["oldest"] is None else f", the oldest for {seconds(questions['oldest'])}"
+    kept, reserved = (questions[name] / _MIB for name in ("kept_bytes", "reserved_bytes"))
+    return [
+        Text(
+            f"questions {questions['pending']:,}{oldest}   answers kept {questions['kept']:,}, {kept:,.1f} MiB   "
+            f"reserved {reserved:,.1f} MiB"
+        )
+    ]
 
 
 def bars(numbers: Sequence[float]) -> str:

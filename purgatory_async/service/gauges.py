@@ -16,7 +16,7 @@ from purgatory_async.service.contract.version import CORE, VERSION
 from purgatory_async.service.held.held import Held
 from purgatory_async.service.held.stream import MAX_STREAMS
 from purgatory_async.service.held.waits import Waits
-from purgatory_async.service.stats.oldest import OldestItem
+from purgatory_async.service.stats.oldest import OldestItem, oldest_question
 
 
 def show_gauges(metrics: Metrics, state: State, held: Held) -> None:
@@ -31,18 +31,9 @@ def show_gauges(metrics: Metrics, state: State, held: Held) -> None:
     for name, documentation, read in (
         ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: held.requests.count),
         ("streams", "Readers of the events.", lambda: len(held.streams.running)),
-        (
-            "asks_pending",
-            "Operations with a question that wait.",
-            lambda: state.fold.operations.questions.pending,
-        ),
-        (
-            "answers_kept",
-            "Ended operations that are kept for a time of their own.",
-            lambda: len(state.fold.operations.answers.ended),
-        ),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
+    _show_questions(metrics, state)
     ProcessCollector(registry=metrics.registry)
     metrics.show(
         "purgatory_gaps",
@@ -102,6 +93,37 @@ def show_queues(metrics: Metrics, state: State, oldest: OldestItem) -> None:
         lambda: state.fold.queues.dead,
         counter=True,
     )
+
+
+def _show_questions(metrics: Metrics, state: State) -> None:
+    for name, documentation, read in (
+        (
+            "asks_pending",
+            "Operations with a question that wait.",
+            lambda: len(state.fold.operations.questions.waiting),
+        ),
+        (
+            "asks_oldest_seconds",
+            "Age of the oldest question that waits.",
+            lambda: oldest_question(state) or 0.0,
+        ),
+        (
+            "answers_kept",
+            "Ended operations that are kept for a time of their own.",
+            lambda: len(state.fold.operations.answers.ended),
+        ),
+        (
+            "answers_kept_bytes",
+            "Bytes of those, and of the ids that are remembered after them.",
+            lambda: state.fold.operations.answers.size,
+        ),
+        (
+            "answers_reserved_bytes",
+            "Bytes that pending operations hold free for their answers and the items of their ends.",
+            lambda: state.fold.operations.answers.reserved,
+        ),
+    ):
+        metrics.show(f"purgatory_{name}", documentation, read)
 
 
 def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:

@@ -104,12 +104,15 @@ class KeptAnswers(Generic[V]):
         ended: The operations by the position of their submission.
         ids: What is remembered of those that were forgotten.
         by_idem: The same ids by owner and Idempotency-Key.
+        size: The bytes that all of this counts.
+        reserved: The bytes that pending operations hold free for their answers.
     """
 
     def __init__(self, shared: Shared) -> None:
         self.ended: Final[Until[int, V]] = Until()
         self.ids: Final[Until[str, Gone]] = Until()
         self.by_idem: Final[dict[tuple[str | None, str], str]] = {}
+        self.size = self.reserved = 0
         self._shared: Final = shared
 
     def __repr__(self) -> str:
@@ -120,10 +123,15 @@ class KeptAnswers(Generic[V]):
         self.ended.add(position, until_us, operation)
         self._shared.forget_by(until_us)
 
+    def pin(self, size: int, owner: str | None) -> None:
+        """Count some bytes more that are kept, or fewer. O(1)."""
+        self.size += size
+        self._shared.kept.pin(size, owner)
+
     def remember(self, operation_id: str, until_us: int, gone: Gone) -> None:
         """Remember the id of an operation that was forgotten. O(log n)."""
         self.ids.add(operation_id, until_us, gone)
-        self._shared.kept.pin(gone.size(operation_id), gone.owner)
+        self.pin(gone.size(operation_id), gone.owner)
         if isinstance(gone.idem, str):
             self.by_idem[gone.owner, gone.idem] = operation_id
         self._shared.forget_by(until_us)
@@ -131,7 +139,7 @@ class KeptAnswers(Generic[V]):
     def discard(self, operation_id: str) -> None:
         """Forget an id that is remembered. O(1), amortised."""
         gone = self.ids.pop(operation_id)
-        self._shared.kept.pin(-gone.size(operation_id), gone.owner)
+        self.pin(-gone.size(operation_id), gone.owner)
         if isinstance(gone.idem, str):
             del self.by_idem[gone.owner, gone.idem]
 

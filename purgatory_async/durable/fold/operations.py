@@ -326,8 +326,11 @@ class Operations:
         self.kept.pin(operation.size, owner)
         self.voting += isinstance(operation.need, Voters)
         self.by_id[operation.id] = operation
-        if operation.promise is not None and operation.asks:
-            self.questions.add(operation.position, operation)
+        promise = operation.promise
+        if promise is not None:
+            self.answers.reserved += promise.reserved
+            if operation.asks:
+                self.questions.add(operation.position, operation)
         self.forgotten.discard(operation.id)
         if operation.id in self.answers.ids.by_name:
             self.answers.discard(operation.id)
@@ -461,13 +464,15 @@ class Operations:
         self._no_longer_pending(operation)
         answer = length(operation.result) + (0 if ending is None else ending.size)
         if promise is not None:
-            self.questions.pending -= operation.asks
+            self.questions.waiting.pop(operation.position, None)
             operation.size -= promise.reserved
             kept.pin(-promise.reserved, owner)
+            self.answers.reserved -= promise.reserved
             promise.reserved = 0
         if operation.keep_us is not None:
+            self.answers.size += operation.size
             operation.size += answer
-            kept.pin(answer, owner)
+            self.answers.pin(answer, owner)
             return
         kept.age(operation.size, owner)
         if answer:
@@ -482,7 +487,7 @@ class Operations:
         if operation.keep_us is None:
             self.kept.drop(operation.size)
         else:
-            self.kept.pin(-operation.size, operation.owner)
+            self.answers.pin(-operation.size, operation.owner)
             if shown is not None:
                 shown.unpin()
         if shown is not None:

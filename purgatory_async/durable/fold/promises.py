@@ -88,15 +88,21 @@ class Questions(dict[int, T]):
     """The operations that ask a person, by the positions of their submissions, until they are forgotten.
 
     Attributes:
-        pending: How many of them wait for an answer.
+        waiting: Those of them that wait for an answer, the oldest first.
     """
 
-    pending = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: Final[dict[int, T]] = {}
+
+    @property
+    def oldest(self) -> T | None:
+        """The one that has waited longest; None if none waits."""
+        return next(iter(self.waiting.values()), None)
 
     def add(self, position: int, operation: T) -> None:
         """Add a pending one. O(1)."""
-        self[position] = operation
-        self.pending += 1
+        self[position] = self.waiting[position] = operation
 
 
 def reserved_for(order: SubmitOperation) -> int:

@@ -17,7 +17,16 @@ from purgatory_async.service.held.given import Given
 from purgatory_async.service.held.stream import MAX_STREAMS
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.service.stats.messages import Counts, Ended, JournalView, Limits, QueueTotals, Stats
+from purgatory_async.service.stats.oldest import oldest_question
+from purgatory_async.service.stats.messages import (
+    Counts,
+    Ended,
+    JournalView,
+    Limits,
+    QuestionTotals,
+    QueueTotals,
+    Stats,
+)
 
 _DRAIN: Final = msgspec.json.Decoder(DrainBody)
 MAX_LAG: Final = 5.0  # seconds that a worker may be behind
@@ -107,6 +116,7 @@ async def stats_of(service: HttpService, prefixes: tuple[str, ...] = ()) -> Stat
         uptime=round(service.recent.uptime, 3),
         draining=service.draining,
         counts=_counts(service),
+        questions=_questions(service),
         queues=_queues(service),
         journal=None
         if service.records.usage is None
@@ -138,6 +148,17 @@ def _counts(service: HttpService) -> Counts:
         gaps=service.held.followers.gaps,
         streams=len(service.held.streams.running),
         events=service.held.feed.newest,
+    )
+
+
+def _questions(service: HttpService) -> QuestionTotals:
+    operations = service.fold.operations
+    return QuestionTotals(
+        pending=len(operations.questions.waiting),
+        oldest=oldest_question(service.state),
+        kept=len(operations.answers.ended),
+        kept_bytes=operations.answers.size,
+        reserved_bytes=operations.answers.reserved,
     )
 
 

@@ -16,6 +16,9 @@ METRICS: Final = "metrics"  # the question to the other workers
 SHARED: Final = frozenset(
     {
         "purgatory_answers_kept",
+        "purgatory_answers_kept_bytes",
+        "purgatory_answers_reserved_bytes",
+        "purgatory_asks_oldest_seconds",
         "purgatory_asks_pending",
         "purgatory_build_info",
         "purgatory_operations_ended",

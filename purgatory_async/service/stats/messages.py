@@ -72,6 +72,24 @@ class QueueTotals(Struct):
     oldest: float | None
 
 
+class QuestionTotals(Struct):
+    """Questions that wait for a person, and what is kept of operations for times of their own.
+
+    Attributes:
+        pending: Operations with an ``ask`` that wait.
+        oldest: Seconds since the one that has waited longest was submitted; null if none waits.
+        kept: Ended operations that are kept for a time of their own.
+        kept_bytes: What those count in the limit of bytes, with the ids that are remembered after them.
+        reserved_bytes: What pending operations hold free in that limit for their answers and the items of their ends.
+    """
+
+    pending: int
+    oldest: float | None
+    kept: int
+    kept_bytes: int
+    reserved_bytes: int
+
+
 class Limits(Struct):
     """The limits above which the service answers ``overloaded``.
 
@@ -266,6 +284,7 @@ class Stats(Struct):
         uptime: Seconds since the start.
         draining: Whether the service refuses new waits.
         counts: A snapshot.
+        questions: A snapshot.
         queues: A snapshot; the oldest item is as of the survey or a later scrape.
         limits: From the settings.
         journal: Null without one.
@@ -290,6 +309,7 @@ class Stats(Struct):
     uptime: float
     draining: bool
     counts: Counts
+    questions: QuestionTotals
     queues: QueueTotals
     limits: Limits
     journal: JournalView | None

@@ -1,6 +1,7 @@
-"""The oldest item that any queue has ready, for each scrape and survey.
+"""What has waited longest: the oldest item that any queue has ready, for each scrape and survey, and the oldest question.
 
-A step of the fold spends nothing on it. So each search goes through the queues, some thousand in a pass of the loop.
+A step of the fold spends nothing on the item. So each search goes through the queues, some thousand in a pass of the
+loop. The fold has the questions in order.
 """
 
 import asyncio
@@ -40,6 +41,12 @@ class OldestItem:
                 await asyncio.sleep(0)
             found += _oldest(queues[start : start + STEPS])
         self._put_us = min(found, default=None)
+
+
+def oldest_question(state: State) -> float | None:
+    """Return for how many seconds the oldest question has waited; None if none waits. O(1)."""
+    oldest = state.fold.operations.questions.oldest
+    return None if oldest is None else max(state.now_us() - oldest.submitted_us, 0) / SECOND
 
 
 def _oldest(queues: Iterable[Queue]) -> list[int]:

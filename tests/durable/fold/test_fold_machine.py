@@ -144,6 +144,7 @@ class Log(RuleBasedStateMachine):
         kept = fold.shared.kept
         assert (kept.used, kept.pinned) == (model.used(), model.used(pinned=True))
         self.compare_queues(fold.queues)
+        self.compare_promises(fold.operations)
         for one in model.operations:
             promise = fold.operations.by_id[one.id].promise
             # A gap may be told where nothing is missing, but never the other way round.
@@ -154,6 +155,15 @@ class Log(RuleBasedStateMachine):
         } == {key: [signal.index for signal in signals] for key, signals in model.by_key.items()}
         for key in ("k1", "k2", "k3"):
             self.compare_signals(fold, key)
+
+    def compare_promises(self, operations):
+        """What is counted step by step of questions and of kept answers is what there is."""
+        answers, pending = operations.answers, sorted(operations.pending(), key=lambda one: one.position)
+        ended, gone = answers.ended.by_name.values(), answers.ids.by_name.items()
+        size = sum(one.size for _, one in ended) + sum(each.size(name) for name, (_, each) in gone)
+        reserved = sum(one.promise.reserved for one in pending if one.promise is not None)
+        assert (answers.size, answers.reserved) == (size, reserved)
+        assert [*operations.questions.waiting.values()] == [one for one in pending if one.asks]
 
     def compare_queues(self, queues):
         """Every item is ready, hidden, leased or dead in one place; a queue counts what it has."""

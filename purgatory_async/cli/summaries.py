@@ -5,8 +5,8 @@ Keys and ids come from clients, so each is shown as printable text that no termi
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import click
 
@@ -74,24 +74,43 @@ def explain(operation: Operation) -> Iterator[str]:
     yield f"operation {printable(operation.id)} is {operation.state}"
     if operation.pending:
         yield f"  waits for    {missing(operation)}, for {seconds(operation.elapsed)} now"
-        yield f"  expires in   {seconds(operation.time_left)}"
+        until = "" if operation.deadline is None else f", at {operation.deadline}"
+        yield f"  expires in   {seconds(operation.time_left)}{until}"
     else:
         yield f"  after        {seconds(operation.elapsed)}"
     yield f"  keys         {', '.join(map(printable, operation.keys))}"
-    yield f"  submitted    {operation.submitted_at}"
+    by = "" if operation.owner is None else f" by {printable(operation.owner)}"
+    yield f"  submitted    {operation.submitted_at}{by}"
     if operation.ask is not None:
-        choices = ", ".join(map(printable, operation.ask["choices"]))
-        yield f"  asks         {printable(operation.ask['title'])} ({choices})"
-    if operation.by is not None:
-        via = "" if operation.via is None else f", by a link of {printable(operation.via)}"
-        yield f"  ended by     {printable(operation.by)}{via}"
-    if (answer := answered(operation)) != "-":
-        yield f"  answer       {answer}"
+        yield from _question(operation, operation.ask)
+    for title, queue in (("announced to", operation.announce), ("delivers to ", operation.deliver)):
+        if queue is not None:
+            yield f"  {title} {printable(queue)}"
+    if not operation.pending:
+        yield from _ending(operation)
     for signal in operation.signals:
         voter = f" by {printable(signal['voter'])}" if "voter" in signal else ""
         yield f"  signal       {signal['index']} on {printable(signal['key'])}{voter}"
     if not operation.signals:
         yield "  signals      none since it was submitted"
+
+
+def _question(operation: Operation, ask: Mapping[str, Any]) -> Iterator[str]:
+    choices = ", ".join(map(printable, ask["choices"]))
+    comment = "" if ask.get("comment", "none") == "none" else f", comment {ask['comment']}"
+    yield f"  asks         {printable(ask['title'])} ({choices}{comment})"
+    if operation.pending:
+        yield "  links        purgatory link makes one; those that were made are signed, and kept nowhere"
+
+
+def _ending(operation: Operation) -> Iterator[str]:
+    if operation.by or operation.via:
+        via = "" if operation.via is None else f", by a link of {printable(operation.via)}"
+        yield f"  ended by     {printable(operation.by or '-')}{via}"
+    if (answer := answered(operation)) != "-":
+        yield f"  answer       {answer}"
+    if operation.keep is not None:
+        yield f"  kept until   {operation.kept_until}"
 
 
 def describe_queue(queue: Queue) -> Iterator[str]:

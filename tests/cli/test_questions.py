@@ -222,6 +222,39 @@ def test_why_tells_the_question_and_its_answer(faked, cli):
     assert r"answer       no: \x1b[2J\n" in out
 
 
+def test_why_tells_who_asks_until_when_and_who_hears_of_it(faked, cli):
+    question = {"title": f"Deploy?{HOSTILE}", "choices": ["yes", "no"], "comment": "required"}
+    members = {"owner": f"bot{HOSTILE}", "announce": f"asks{HOSTILE}", "deliver": "replies", "keep": 60.0}
+    faked.reply = httpx2.Response(200, json={**OPERATION, "ask": question, **members})
+    out = cli("why", "o")[1]
+    assert "expires in   1 m 10 s, at 2026-01-01T12:01:30Z" in out
+    assert r"submitted    2026-01-01T12:00:00Z by bot\x1b[2J\n" in out
+    assert r"asks         Deploy?\x1b[2J\n (yes, no, comment required)" in out
+    assert r"announced to asks\x1b[2J\n" in out
+    assert "delivers to  replies" in out
+    assert "links        purgatory link makes one" in out
+    assert "ended by" not in out
+    assert "kept until" not in out
+
+
+@pytest.mark.parametrize(
+    ("state", "members", "lines"),
+    [
+        ("completed", {"via": "bot"}, ["ended by     -, by a link of bot"]),
+        ("completed", {"by": "ann", "via": "bot"}, ["ended by     ann, by a link of bot"]),
+        ("failed", {"by": "ci", "error": {"code": 7}}, ["ended by     ci", 'answer       {"code": 7}']),
+        ("expired", {"keep": 60.0, "kept_until": "LATER"}, ["kept until   LATER"]),
+        ("expired", {"kept_until": "LATER"}, []),
+    ],
+)
+def test_why_tells_what_ended_it_and_by_whom(faked, cli, state, members, lines):
+    ask = {"title": "Deploy?", "choices": ["ok"], "comment": "none"}
+    faked.reply = answer(state, ask=ask, **members)
+    out = [line.strip() for line in cli("why", "o")[1].splitlines()]
+    assert [line for line in out if line.startswith(("ended", "answer", "kept", "links"))] == lines
+    assert "asks         Deploy? (ok)" in out
+
+
 @pytest.fixture
 def served(tmp_path):
     """A service on a store that makes links, always at the same port."""

@@ -86,6 +86,17 @@ def test_a_service_that_just_started_is_drawn_without_a_wheel():
     assert "wheel" not in text
 
 
+def test_questions_are_shown_if_there_are_any():
+    none = {"pending": 0, "oldest": None, "kept": 0, "kept_bytes": 0, "reserved_bytes": 0}
+    assert "questions" not in text_of({**BUSY, "questions": none})
+    assert "questions" not in text_of(BUSY)  # of a service that has none
+    asked = {"pending": 1200, "oldest": 7322.0, "kept": 3, "kept_bytes": 3 << 20, "reserved_bytes": 10 << 20}
+    line = "questions 1,200, the oldest for 2 h 2 m   answers kept 3, 3.0 MiB   reserved 10.0 MiB"
+    assert line in text_of({**BUSY, "questions": asked})
+    kept = "questions 0   answers kept 3, 3.0 MiB"
+    assert kept in text_of({**BUSY, "questions": {**asked, "pending": 0, "oldest": None}})
+
+
 def test_what_clients_put_into_keys_is_text():
     text = text_of(BUSY)
     assert "\x1b" not in text

@@ -17,7 +17,6 @@ from purgatory_async.service.held.given import Given
 from purgatory_async.service.held.stream import MAX_STREAMS
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.service.stats.oldest import oldest_question
 from purgatory_async.service.stats.messages import (
     Counts,
     Ended,
@@ -27,6 +26,7 @@ from purgatory_async.service.stats.messages import (
     QueueTotals,
     Stats,
 )
+from purgatory_async.service.stats.oldest import oldest_question
 
 _DRAIN: Final = msgspec.json.Decoder(DrainBody)
 MAX_LAG: Final = 5.0  # seconds that a worker may be behind

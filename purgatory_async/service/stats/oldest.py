@@ -1,4 +1,4 @@
-"""What has waited longest: the oldest item that any queue has ready, for each scrape and survey, and the oldest question.
+"""What has waited longest: the oldest item that any queue has ready, for each scrape and survey; the oldest question.
 
 A step of the fold spends nothing on the item. So each search goes through the queues, some thousand in a pass of the
 loop. The fold has the questions in order.

@@ -56,6 +56,8 @@ async def test_every_documented_metric_exists_from_the_start(client):
         *("wait_seconds_count", "lateness_seconds_count", "loop_lag_seconds_count"),
         *("held", "streams", "gaps_total", "queue_dead_total", "queue_oldest_seconds"),
         *(f"queue_{name}" for name in ("items", "delayed", "leased", "takers")),
+        *("asks_pending", "asks_oldest_seconds"),
+        *("answers_kept", "answers_kept_bytes", "answers_reserved_bytes"),
     }
     for name in plain:
         assert samples[f"purgatory_{name}",] == 0

@@ -89,6 +89,38 @@ async def test_every_count_is_of_what_it_says(client):
     assert (found["draining"], found["counts"]["held"], found["counts"]["takers"]) == (True, 0, 0)
 
 
+async def test_questions_and_what_is_kept_for_them_are_shown(client):
+    nothing = {"pending": 0, "oldest": None, "kept": 0, "kept_bytes": 0, "reserved_bytes": 0}
+    assert (await stats(client))["questions"] == nothing
+    ask = {"title": "Deploy?", "choices": ["yes", "no"]}
+    for name in ("first", "second"):
+        await client.submit("k", id=name, ask=ask, keep="1m")
+        await client.advance(3)
+    await client.submit("k", id="plain", keep="1m")
+    await client.submit("k", id="unkept", ask=ask)
+    found = (await stats(client))["questions"]
+    assert found == {**nothing, "pending": 3, "oldest": 6.0, "reserved_bytes": 3 * 8192}
+    await client.request("POST", "/v1/operations/first/answer", {"choice": "yes"})
+    found = (await stats(client))["questions"]
+    size = client.service.fold.operations.by_id["first"].size
+    assert found == {"pending": 2, "oldest": 3.0, "kept": 1, "kept_bytes": size, "reserved_bytes": 2 * 8192}
+    registry = client.service.metrics.registry
+    for sample, value in {
+        "asks_pending": 2,
+        "asks_oldest_seconds": 3,
+        "answers_kept": 1,
+        "answers_kept_bytes": size,
+        "answers_reserved_bytes": 2 * 8192,
+    }.items():
+        assert registry.get_sample_value(f"purgatory_{sample}") == value, sample
+    await client.advance(60)
+    assert (await stats(client))["questions"]["kept"] == 0
+    remembered = (await stats(client))["questions"]["kept_bytes"]
+    assert 0 < remembered < size  # its id
+    await client.advance(60)
+    assert (await stats(client))["questions"]["kept_bytes"] == 0
+
+
 async def test_counts_are_current_although_the_survey_is_older(client):
     await stats(client)
     await client.submit("a")

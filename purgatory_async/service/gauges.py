@@ -120,7 +120,7 @@ def _show_questions(metrics: Metrics, state: State) -> None:
         (
             "answers_reserved_bytes",
             "Bytes that pending operations hold free for their answers and the items of their ends.",
-            lambda: state.fold.operations.answers.reserved,
+            lambda: state.fold.operations.questions.reserved,
         ),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)

@@ -105,14 +105,13 @@ class KeptAnswers(Generic[V]):
         ids: What is remembered of those that were forgotten.
         by_idem: The same ids by owner and Idempotency-Key.
         size: The bytes that all of this counts.
-        reserved: The bytes that pending operations hold free for their answers.
     """
 
     def __init__(self, shared: Shared) -> None:
         self.ended: Final[Until[int, V]] = Until()
         self.ids: Final[Until[str, Gone]] = Until()
         self.by_idem: Final[dict[tuple[str | None, str], str]] = {}
-        self.size = self.reserved = 0
+        self.size = 0
         self._shared: Final = shared
 
     def __repr__(self) -> str:

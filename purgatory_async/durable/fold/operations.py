@@ -272,7 +272,7 @@ class Operations:
         self.voting = 0
         """How many pending operations count voters."""
         self.telling: Final = Telling(tell)
-        self.kept: Final = shared.kept
+        self.kept: Final[KeptBytes] = shared.kept
         self._shared: Final = shared
 
     @property
@@ -326,11 +326,8 @@ class Operations:
         self.kept.pin(operation.size, owner)
         self.voting += isinstance(operation.need, Voters)
         self.by_id[operation.id] = operation
-        promise = operation.promise
-        if promise is not None:
-            self.answers.reserved += promise.reserved
-            if operation.asks:
-                self.questions.add(operation.position, operation)
+        if operation.promise is not None:
+            self.questions.begin(operation, operation.promise)
         self.forgotten.discard(operation.id)
         if operation.id in self.answers.ids.by_name:
             self.answers.discard(operation.id)
@@ -464,11 +461,9 @@ class Operations:
         self._no_longer_pending(operation)
         answer = length(operation.result) + (0 if ending is None else ending.size)
         if promise is not None:
-            self.questions.waiting.pop(operation.position, None)
-            operation.size -= promise.reserved
-            kept.pin(-promise.reserved, owner)
-            self.answers.reserved -= promise.reserved
-            promise.reserved = 0
+            released = self.questions.end(operation, promise)
+            operation.size -= released
+            kept.pin(-released, owner)
         if operation.keep_us is not None:
             self.answers.size += operation.size
             operation.size += answer

@@ -3,7 +3,7 @@
 Their ends are what the asker waits for, so with a time to be kept the room of an answer is reserved from the start.
 """
 
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -18,7 +18,14 @@ from purgatory_async.durable.fold.kept_bytes import (
     text_bytes,
 )
 
-T = TypeVar("T")
+
+class Placed(Protocol):
+    """An operation, known by its place in the log."""
+
+    position: int
+
+
+T = TypeVar("T", bound=Placed)
 
 SUBMITTED: Final = "submitted"
 ENDED: Final = "ended"
@@ -88,21 +95,32 @@ class Questions(dict[int, T]):
     """The operations that ask a person, by the positions of their submissions, until they are forgotten.
 
     Attributes:
-        waiting: Those of them that wait for an answer, the oldest first.
+        waiting: The pending ones, the oldest first.
+        reserved: The bytes that pending operations, also those without a question, hold free for their ends.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.waiting: Final[dict[int, T]] = {}
+        self.reserved = 0
 
     @property
     def oldest(self) -> T | None:
         """The one that has waited longest; None if none waits."""
         return next(iter(self.waiting.values()), None)
 
-    def add(self, position: int, operation: T) -> None:
-        """Add a pending one. O(1)."""
-        self[position] = self.waiting[position] = operation
+    def begin(self, operation: T, promise: Promise) -> None:
+        """Add a pending operation; it need not ask anything. O(1)."""
+        self.reserved += promise.reserved
+        if promise.ask is not UNSET:
+            self[operation.position] = self.waiting[operation.position] = operation
+
+    def end(self, operation: T, promise: Promise) -> int:
+        """Note that one is no longer pending; return how many bytes that sets free. O(1)."""
+        self.waiting.pop(operation.position, None)
+        released, promise.reserved = promise.reserved, 0
+        self.reserved -= released
+        return released
 
 
 def reserved_for(order: SubmitOperation) -> int:

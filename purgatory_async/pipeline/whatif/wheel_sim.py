@@ -4,8 +4,8 @@ An operation ends when its condition holds, when it is cancelled, or at its dead
 is submission plus timeout, rounded up to a tick as in the timer. So lateness here is only the cost of the tick; a
 blocked event loop would add to it.
 
-A timeout is tried for what an operation was submitted with. Whoever rescheduled it meant that deadline: it stands under
-every setting, unless the operation would have expired before it was rescheduled.
+A timeout is tried for what an operation was submitted with. A deadline that was moved was meant for this operation: it
+stands under every setting, unless the operation would have expired before it was moved.
 
 ``inserts`` counts how often an entry is put into a bucket: once at submission, and once more for each level that it
 comes down. An entry goes to the finest level that reaches its deadline; level *l* has buckets of ``wheel_size ** l``

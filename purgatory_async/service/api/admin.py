@@ -158,7 +158,7 @@ def _questions(service: HttpService) -> QuestionTotals:
         oldest=oldest_question(service.state),
         kept=len(operations.answers.ended),
         kept_bytes=operations.answers.size,
-        reserved_bytes=operations.answers.reserved,
+        reserved_bytes=operations.questions.reserved,
     )
 
 

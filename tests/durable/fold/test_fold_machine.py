@@ -162,7 +162,7 @@ class Log(RuleBasedStateMachine):
         ended, gone = answers.ended.by_name.values(), answers.ids.by_name.items()
         size = sum(one.size for _, one in ended) + sum(each.size(name) for name, (_, each) in gone)
         reserved = sum(one.promise.reserved for one in pending if one.promise is not None)
-        assert (answers.size, answers.reserved) == (size, reserved)
+        assert (answers.size, operations.questions.reserved) == (size, reserved)
         assert [*operations.questions.waiting.values()] == [one for one in pending if one.asks]
 
     def compare_queues(self, queues):

@@ -17,7 +17,7 @@ BOUNDS = {
         durable.fold.kept_answers:Until._heap durable.fold.kept_signals:KeptSignals.keys
         durable.fold.operations:Operations.by_id durable.fold.operations:Operations.by_idem
         durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of
-        durable.fold.operations:Operations.questions
+        durable.fold.operations:Operations.questions durable.fold.promises:Questions.waiting
         durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name durable.fold.queues:Queues.leases
         durable.fold.remembered:Remembered._entries durable.fold.replays:Replays._entries
         durable.fold.kept_signals:Key.signals durable.fold.kept_signals:Superseded._turns

@@ -1,10 +1,12 @@
 """A deadline is an instant, and is moved from the present on."""
 
+import datetime as dt
 import json
 
 import pytest
 
 from tests.service.api.promised import post, put, shown
+from tests.spellings import DEADLINES, NOON_US, NOT_DEADLINES
 
 # Without tasks that compete, so one kind of loop is enough.
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
@@ -17,6 +19,65 @@ async def test_a_deadline_is_an_instant(client):
     assert (await shown(client))["state"] == "pending"
     await client.advance(0.001)
     assert (await shown(client))["state"] == "expired"
+
+
+CENTURY_US = 3_155_760_000_000_000
+
+
+async def submit(client, body):
+    return await client.request("POST", "/v1/operations", {"id": "deploy-77", **body})
+
+
+async def reschedule(client, body):
+    await put(client, {})
+    return await post(client, "reschedule", body)
+
+
+giving = pytest.mark.parametrize("give", [submit, put, reschedule])
+
+
+@giving
+@pytest.mark.parametrize(("text", "instant"), DEADLINES.items())
+async def test_every_spelling_means_its_instant(client, give, text, instant):
+    reply = await give(client, {"timeout": None, "deadline": text})
+    if instant > NOON_US + CENTURY_US:
+        assert (reply.status, reply.json["errors"][0]["pointer"]) == (422, "/deadline")
+    elif instant <= NOON_US:
+        assert (await shown(client))["state"] == "expired"
+    else:
+        due = dt.datetime.fromisoformat((await shown(client))["deadline"])
+        assert (due - dt.datetime.fromtimestamp(0, dt.UTC)) // dt.timedelta(microseconds=1) == instant
+        await client.advance((instant - NOON_US - 1) / 1e6)
+        assert (await shown(client))["state"] == "pending"
+        await client.advance(0.002)
+        assert (await shown(client))["state"] == "expired"
+
+
+@giving
+@pytest.mark.parametrize("deadline", [*NOT_DEADLINES, 60, 1.5, True, ["2026-01-01T13:00:00Z"]])
+async def test_what_is_no_deadline_is_refused(client, give, deadline):
+    reply = await give(client, {"deadline": deadline})
+    assert (reply.status, reply.json["errors"][0]["pointer"]) == (422, "/deadline")
+
+
+@giving
+async def test_a_deadline_is_at_most_100_years_ahead(client, give):
+    assert (await give(client, {"deadline": "2126-01-02T12:00:00.000000001Z"})).status == 422
+    assert (await give(client, {"deadline": "2126-01-02T12:00:00Z"})).status in {200, 201, 202}
+    assert (await shown(client))["deadline"] == "2126-01-02T12:00:00Z"
+
+
+@giving
+@pytest.mark.parametrize("timeout", [0, 60, "1m"])
+async def test_a_timeout_and_a_deadline_are_refused_together(client, give, timeout):
+    reply = await give(client, {"timeout": timeout, "deadline": "2026-01-01T13:00:00Z"})
+    assert (reply.status, reply.json["errors"][0]["pointer"]) == (422, "/deadline")
+
+
+@giving
+async def test_null_beside_the_other_is_absent(client, give):
+    await give(client, {"timeout": 60, "deadline": None})
+    assert (await shown(client))["deadline"] == "2026-01-01T12:01:00Z"
 
 
 async def test_a_deadline_that_has_passed_is_a_timeout_of_0(client):
@@ -48,8 +109,6 @@ async def test_null_takes_the_deadline_away(client, body):
 async def test_a_reschedule_needs_one_deadline(client):
     await put(client)
     assert (await post(client, "reschedule", {})).slug == "invalid"
-    both = await post(client, "reschedule", {"timeout": 1, "deadline": "2026-01-01T13:00:00Z"})
-    assert both.json["errors"][0]["pointer"] == "/deadline"
     past = await post(client, "reschedule", {"deadline": "2025-01-01T13:00:00Z"})
     assert (past.status, past.json["state"]) == (200, "expired")
 

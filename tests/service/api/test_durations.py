@@ -23,6 +23,10 @@ SETTINGS = [
 # Each body with a duration: the request, and the pointer to it.
 BODIES = [
     ("POST", "/v1/operations", {"keys": ["k"], "timeout": ...}, "/timeout"),
+    ("PUT", "/v1/operations/none", {"timeout": ...}, "/timeout"),
+    ("PUT", "/v1/operations/none", {"keep": ...}, "/keep"),
+    ("POST", "/v1/operations/none/reschedule", {"timeout": ...}, "/timeout"),
+    ("POST", "/v1/operations/none/links", {"expires_in": ...}, "/expires_in"),
     ("POST", "/v1/queues/q/items", {"item": 1, "delay": ...}, "/delay"),
     ("POST", "/v1/queues/q/items", {"items": [{"item": 1, "delay": ...}]}, "/items/0/delay"),
     ("POST", "/v1/leases/none/return", {"delay": ...}, "/delay"),

@@ -9,6 +9,7 @@ import asyncio
 import faulthandler
 import gc
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -64,6 +65,8 @@ NEEDS_EXTRA = {
     "service/test_app.py": "starlette",
     "soak/chaos": "msgspec",
     "soak/promises": "msgspec",
+    "test_ask_a_person.py": "click",
+    "test_ask_page.py": "click",
     "test_metrics.py": "prometheus_client",
     "ui": "playwright",
     "web/servers": "aiohttp",
@@ -122,6 +125,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Watchdog())
     if not config.pluginmanager.has_plugin("purgatory_async"):
         config.pluginmanager.import_plugin("purgatory_async.testing.plugin")
+
+
+def pytest_sessionfinish() -> None:
+    """Save what was covered while this process still lives: pytest-xdist kills a worker that takes 10 s to exit."""
+    coverage = sys.modules.get("coverage")
+    running = coverage and coverage.Coverage.current()
+    if running:
+        running.save()
 
 
 class Watchdog:

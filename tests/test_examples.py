@@ -103,6 +103,12 @@ FACTS: dict[str, tuple[str, ...]] = {
         "order 42: 200 {'amount': 99}, asked for afterwards",
         "the server ended with 0",
     ),
+    "ask_a_person.py": (
+        "deploy 77: yes",
+        "deploy 77: yes",
+        "Deploy 77[?] http://127.0.0.1:*/a/*",
+        "Deploy 77[?] yes",
+    ),
     "signals_in_a_transaction.py": (
         "9: 402 it costs more; rolled back with its signal",
         "order 42 still waits: True",

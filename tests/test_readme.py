@@ -33,11 +33,13 @@ FOLDERS = (
     "tests",
 )
 TABLES = "purgatory_async/pipeline/TABLES.md"
+ASKING = "purgatory_async/service/ASK_A_PERSON.md"
 PAGES = {"README.md": README} | {
     page: (ROOT / page).read_text(encoding="utf-8")
     for page in (
         "purgatory_async/ARCHITECTURE.md",
         TABLES,
+        ASKING,
         *(f"{folder}/README.md" for folder in FOLDERS),
     )
 }
@@ -81,7 +83,7 @@ PYTHON = [
         block.text, id=f"{page}:{block.line}", marks=[pytest.mark.slow] if "kafka" in block.text else []
     )
     for page, text in PAGES.items()
-    if page != TABLES  # whose blocks need tables: tests/pipeline runs them
+    if page not in {TABLES, ASKING}  # tests/pipeline and test_ask_page run them, with what they need
     for block in fenced_blocks(text)
     if block.language == "python"
 ]

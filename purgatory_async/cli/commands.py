@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
 
     Returns:
         The exit code: 0 done, 2 refused with one sentence on standard error, 3 the store's log is damaged,
-        130 interrupted; ``wait`` has more.
+        130 interrupted; ``wait`` and ``ask`` have more.
     """
     try:
         code = purgatory.main(list(arguments), prog_name="purgatory", standalone_mode=False)

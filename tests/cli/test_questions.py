@@ -7,6 +7,7 @@ import urllib.request
 import httpx2
 import pytest
 
+from purgatory_async.client import Client
 from tests.cli.faked import OPERATION, ended, problem
 from tests.ports import free_port
 from tests.processes import PATIENCE_S, Served, purgatory
@@ -220,6 +221,8 @@ def test_why_tells_the_question_and_its_answer(faked, cli):
     assert r"asks         Deploy?\x1b[2J\n (yes, no)" in out
     assert r"ended by     \x1b[2J\n, by a link of bot" in out
     assert r"answer       no: \x1b[2J\n" in out
+    faked.reply = httpx2.Response(200, json={**ENDS[0], "by": None})
+    assert "ended by     -, by a link of bot" in cli("why", "o")[1]
 
 
 def test_why_tells_who_asks_until_when_and_who_hears_of_it(faked, cli):
@@ -315,6 +318,8 @@ def test_a_question_stays_after_ctrl_c_and_is_attached_to(served):
     with process:
         assert process.communicate(timeout=PATIENCE_S)[0] == '{"choice": "yes"}\n'
     assert "yes" in run("ls", "--state", "ended", *where)[1]
+    with Client(served.address) as client:
+        assert client.ask("o", "Deploy?", choices=["yes", "no"], comment="optional").by == "Bob"
     assert run("forget", "o", *where)[:2] == (0, "forgotten\n")
     code, out, err = run("ask", *ASK[1:], *where)
     assert (code, out) == (2, "")

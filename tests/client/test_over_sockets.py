@@ -233,7 +233,7 @@ def ask_awaiting(address):
 
 
 @pytest.mark.parametrize("ask", [ask_blocking, ask_awaiting])
-@pytest.mark.parametrize(("stored", "end"), [(True, Served.kill), (True, Served.stop), (False, Served.stop)])
+@pytest.mark.parametrize(("stored", "end"), [(True, Served.kill), (False, Served.stop)])
 def test_a_question_is_waited_for_through_restarts(tmp_path, ask, end, stored):
     flags = ("--store", f"sqlite:///{tmp_path}/log.db") if stored else ()
     with Served(*flags, port=free_port()) as served, Client(served.address) as client:

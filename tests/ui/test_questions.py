@@ -11,6 +11,8 @@ pytest.importorskip("axe_playwright_python")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from tests.ui.test_ending import stop
+
 pytestmark = pytest.mark.slow
 
 TO = "\u2013"  # an en dash
@@ -67,7 +69,7 @@ def test_an_answer_is_confirmed_and_counts_at_once(service, client, visit):
     ask(client, "one", text="It passed.\n\tTwice.")
     ask(client, "two")
     client.submit(["a"], operation_id="no-question")
-    visited = visit(service.address)
+    visited = visit(service.address, clock=True)
     page, requests = visited.page, sent(visited.page)
     expect(titles(page)).to_have_text(["one?", "two?"])
     expect(card(page, "one?").get_by_text("It passed.")).to_have_text("It passed.\n\tTwice.")
@@ -78,8 +80,10 @@ def test_an_answer_is_confirmed_and_counts_at_once(service, client, visit):
     for words in ("one?", "go\non", "It counts at once, and cannot be undone."):
         expect(dialog).to_contain_text(words)
     assert (requests, client.status("one").state) == ([], "pending")
+    stop(page)
     confirm(page, "no")
-    expect(page.locator("#said")).to_have_text("Answered: no")
+    expect(page.locator("#said")).to_have_text("Answered: no")  # without a timer
+    page.clock.resume()
     answered = client.status("one")
     assert (answered.choice, answered.comment) == ("no", "go\non")
     assert [url for url, _ in requests] == [f"{service.address}/v1/operations/one/answer"]
@@ -357,3 +361,42 @@ def test_it_fits_320_pixels_and_axe_finds_nothing(service, client, visit, scheme
     page.get_by_role("button", name="Ended questions").click()
     expect(titles(page)).to_have_text([LONG["title"]])
     _check()
+
+
+@pytest.mark.parametrize("scopes", ["answer", "signal"])
+def test_a_token_that_may_not_list_opens_a_question_by_its_id(serve, tmp_path, visit, scopes):
+    admin, token = "admin-0123456789abcdef", "token-0123456789abcdef"
+    path = tmp_path / "tokens"
+    path.touch(mode=0o600)
+    path.write_text(f"{admin} admin name=root\n{token} {scopes} name=ann\n")
+    service = serve("--tokens", str(path))
+    with closing(Client(service.address, token=admin)) as client:
+        ask(client, "one")
+        page = visit(service.address, viewport={"width": 320, "height": 640}).page
+        page.get_by_label("Token", exact=True).fill(token)
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Nothing is listed: the token must have the scope read")).to_be_visible()
+        expect(page.locator("#figures")).to_be_hidden()
+        page.get_by_label("Id of the question").fill("one")
+        page.keyboard.press("Enter")
+        region = page.get_by_role("region", name="Operation one")
+        expect(region.get_by_role("heading", name="Operation one")).to_be_focused()
+        if scopes == "signal":
+            expect(region).to_contain_text("the token must have the scope")
+        else:
+            expect(region.get_by_role("button")).to_have_text(["yes", "no", "Close"])
+            region.get_by_label(COMMENT).fill("go on")
+            region.get_by_role("button", name="yes").click()
+            confirm(page, "yes")
+            expect(region).to_contain_text("completed")
+            answered = client.status("one")
+            assert (answered.choice, answered.comment, answered.by) == ("yes", "go on", "ann")
+        assert faults(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == 320
+        region.get_by_role("button", name="Close").click()
+        expect(region).to_be_hidden()
+        expect(page.get_by_label("Id of the question")).to_be_focused()
+        page.get_by_label("Token", exact=True).fill(admin)
+        page.keyboard.press("Enter")
+        expect(page.locator("#figures")).to_be_visible()
+        expect(page.get_by_label("Id of the question")).to_be_hidden()

@@ -5,7 +5,8 @@ import * as detail from "./detail.js";
 import * as events from "./events.js";
 import * as figures from "./figures.js";
 import * as operations from "./operations.js";
-import { at } from "./page.js";
+import { at, write } from "./page.js";
+import { DETAIL } from "./question.js";
 import * as questions from "./questions.js";
 import { ask, calm, hasToken, PERIOD_MS, signIn, trouble } from "./service.js";
 import { clock } from "./words.js";
@@ -45,8 +46,9 @@ async function tick() {
 }
 
 function open() {
-  at("login").hidden = true;
+  at("login").hidden = at("by-id").hidden = true;
   at("figures").hidden = false;
+  at("operations-column").append(at("detail"));
   for (const view of VIEWS) view.open?.();
 }
 
@@ -55,7 +57,19 @@ async function refused(answer) {
   state("silent", answer.status === 401 ? "token needed" : "not allowed");
   at("login").hidden = false;
   at("figures").hidden = true;
-  if (hasToken()) trouble(problem.detail || "The token was refused.");
+  at("by-id").hidden = answer.status !== 403;
+  if (answer.status === 403) alone(problem.detail);
+  else if (hasToken()) trouble(problem.detail || "The token was refused.");
+}
+
+// Of a token that may not list, one operation: its id may have come with a question.
+function alone(why) {
+  write(at("by-id-why"), `Nothing is listed: ${why}.`);
+  at("trouble").hidden = true;
+  at("main").classList.remove("ending");
+  at("main").classList.add("answering"); // if it may not, the service says so
+  at("main").append(at("detail"));
+  detail.open();
 }
 
 function state(kind, text) {
@@ -70,6 +84,11 @@ at("login").addEventListener("submit", (event) => {
   at("token").value = "";
   at("trouble").hidden = true;
   tick();
+});
+
+at("by-id").addEventListener("submit", (event) => {
+  event.preventDefault();
+  location.hash = DETAIL + encodeURIComponent(at("asked-id").value.trim());
 });
 
 tick();

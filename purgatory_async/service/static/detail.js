@@ -11,7 +11,8 @@ const detail = { id: null, state: null, from: null };
 
 function showDetail() {
   const id = location.hash.startsWith(DETAIL) ? decoded(location.hash.slice(DETAIL.length)) : null;
-  if (at("figures").hidden || id === detail.id) return;
+  const alone = at("figures").hidden;
+  if ((alone && at("by-id").hidden) || id === detail.id) return;
   const left = detail.id;
   Object.assign(detail, { id, state: null });
   at("detail").hidden = id === null;
@@ -20,10 +21,11 @@ function showDetail() {
   at("detail-ends").replaceChildren();
   at("detail-question").replaceChildren();
   if (id === null) {
-    listAgain();
+    if (!alone) listAgain();
     const row = [...at("operations").children].find((each) => each.dataset.id === left);
-    (row?.querySelector("a") ?? at("operations-title")).focus();
+    (row?.querySelector("a") ?? at(alone ? "asked-id" : "operations-title")).focus();
   } else {
+    write(at("back"), alone ? "Close" : "Back to the list");
     write(at("detail-title"), `Operation ${plain(id)}`);
     at("detail-title").focus();
     look(id);

@@ -10,7 +10,7 @@ readable(at("rate-history"), at("rate-value"));
 
 export function draw(stats) {
   const { counts, queues, limits, rates, history, delays } = stats;
-  at("figures").classList.toggle("ending", stats.may_end);
+  at("main").classList.toggle("ending", stats.may_end);
   const old = stats.survey_age > 3 ? ` · details ${seconds(stats.survey_age)} old` : "";
   at("about").textContent =
     `${stats.version} · up ${seconds(stats.uptime)} · ${whole.format(counts.submitted)} submitted${old}`;

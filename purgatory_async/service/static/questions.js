@@ -20,7 +20,7 @@ const list = pages({
     return read(`questions?${query}`).catch(() => null);
   },
   draw: ({ total, operations, may_answer: mayAnswer }) => {
-    at("figures").classList.toggle("answering", mayAnswer);
+    at("main").classList.toggle("answering", mayAnswer);
     at("no-questions").hidden = total > 0;
     write(at("no-questions"), ended ? "No question that has ended is kept." : "No question waits for an answer.");
     const named = new Map(operations.map((operation) => [keyOf(operation), operation]));

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from itertools import product
 
 import pytest
 
@@ -53,7 +54,9 @@ async def test_two_puts_at_level_1_make_one_operation(older):
 async def test_two_replicas_that_ask_get_one_answer(members):
     here, there = await members.start(), await members.start()
     body = {"keep": "1h", "announce": "asks", "deliver": "done"}
-    asked = [await member.held("PUT", f"{ONE}?wait=20s", body) for member in (here, there)]
+    asked = [member.start("PUT", f"{ONE}?wait=20s", body) for member in (here, there)]
+    await asyncio.sleep(0.5)
+    assert not any(exchange.answered for exchange in asked)
     answers = [
         member.start("POST", f"{ONE}/complete", {"result": result})
         for member, result in ((here, 1), (there, 2))
@@ -62,8 +65,8 @@ async def test_two_replicas_that_ask_get_one_answer(members):
     won, lost = sorted(answers, key=lambda exchange: exchange.status)
     assert (won.status, lost.status) == (200, 409)
     assert [exchange.json for exchange in asked] == [won.json, lost.json["operation"]]
-    for queue in ("asks", "done"):
-        items = (await here.request("GET", f"/v1/queues/{queue}/items")).json["items"]
+    for member, queue in product((here, there), ("asks", "done")):
+        items = (await member.request("GET", f"/v1/queues/{queue}/items")).json["items"]
         assert len(items) == 1
 
 

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from purgatory_async.durable.fold.checkpoint import digest
+from tests.cluster.faulty import REQUEST
 from tests.service.api.promised import ONE, QUESTION, post, put
 from tests.service.on_store.scripts import Player, drawn
 
@@ -50,12 +51,12 @@ async def test_a_change_is_answered_once_the_store_has_it(members, linked, verb,
         await put(here)
     if verb == "by link":
         target = (await post(here, "links", {})).json["url"].removeprefix(PUBLIC)
-    here.link.away = True
+    here.link.losses.extend([REQUEST] * 99)
     change = here.start("POST" if verb else "PUT", target, body or QUESTION)
     await asyncio.sleep(1)
     assert not change.answered
     assert logged(members) == ("pending" if verb else None)
-    here.link.away = False
+    here.link.losses.clear()
     await change.over
     assert change.status in {200, 202}
     # All workers may be killed now.

@@ -7,9 +7,10 @@ import secrets
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +32,7 @@ PEOPLE: Final = 2  # processes of each role; both askers ask every question
 KILL_PERSON_S: Final = 1.0
 KILL_ENGINE_S: Final = 8.0
 LOOK_S: Final = 0.2
+PATIENCE_S: Final = 60.0
 LAST: Final = {"read", "acknowledged"}
 FLAGS: Final = ("--retention", "60m", "--max-wait", "10s", "--jitter", "0", "--public-url", PUBLIC_URL)
 
@@ -61,17 +63,20 @@ class Process:
         self._steps: Final[dict[str, str]] = {}
 
     async def start(self) -> None:
-        """Start it."""
+        """Start it, and wait until its people are at work: on a slow machine each kill has something to interrupt."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.soak.promises.person", self.role),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(
             json.dumps({**self._job(self._who), "seed": f"{self._who} {next(self._runs)}"}).encode()
         )
         self._process.stdin.close()
+        if not await self._process.stdout.readline():
+            raise RuntimeError(f"{self._who} ended with {await self._process.wait()}")
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -145,15 +150,15 @@ async def run(url: str, engine: Server | None, rounds: int, seed: int) -> Outcom
         attacks = [
             kill_workers(workers, faults, draw),
             save_checkpoints(url, faults, draw),
-            _kill_people(people, faults, draw),
+            _each(KILL_PERSON_S, lambda: _restart_one(people, faults, draw)),
         ]
         if engine is not None:
-            attacks.append(_kill_engine(engine, faults))
+            attacks.append(_each(KILL_ENGINE_S, lambda: _restart_engine(engine, faults)))
         async with under(*attacks):
-            await _until(lambda: [len(read) for read in heard.read.values()] == [rounds] * PEOPLE)
+            await _until(partial(_all_read, heard, rounds))
         client = Client(workers, draw)
         stack.callback(client.close)
-        await _emptied(client)
+        await _until(partial(_emptied, client))
         seconds, last = clock() - began, {name: await _read(client, name) for name in names}
         await witness.caught_up()
     log = noted(witness.entries, Log())
@@ -170,8 +175,16 @@ def _secret_file(stack: AsyncExitStack) -> str:
     return str(path)
 
 
-async def _until(over: Callable[[], bool]) -> None:
-    while not over():  # noqa: ASYNC110 - several processes tell
+async def _until(over: Callable[[], Awaitable[tuple[bool, Any]]]) -> None:
+    """Wait until something is over, or is as far as it was a while ago: the rest is lost, and judged as that."""
+    clock = asyncio.get_running_loop().time
+    before, give_up = None, clock() + PATIENCE_S
+    while clock() < give_up:
+        done, far = await over()
+        if done:
+            break
+        if far != before:
+            before, give_up = far, clock() + PATIENCE_S
         await asyncio.sleep(LOOK_S)
 
 
@@ -181,37 +194,39 @@ async def _read(client: Client, name: str) -> End:
     return view.get("state", ""), view.get("result"), view.get("by")
 
 
-async def _emptied(client: Client) -> None:
-    """Wait until all that was told on the queues is acknowledged."""
-    for queue in (ANNOUNCED, ENDED):
+async def _all_read(heard: Heard, rounds: int) -> tuple[bool, list[int]]:
+    read = [len(names) for names in heard.read.values()]
+    return read == [rounds] * PEOPLE, read
+
+
+async def _emptied(client: Client) -> tuple[bool, list[int]]:
+    """Look whether all that was told on the queues is acknowledged."""
+    views = [(await client.ask("GET", f"/v1/queues/{queue}")).body for queue in (ANNOUNCED, ENDED)]
+    left = [view["items"] + view["leased"] for view in views]
+    return not any(left), left
+
+
+async def _each(seconds: float, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Restart something again and again; a restart that has begun also ends."""
+    restarting = None
+    try:
         while True:
-            view = (await client.ask("GET", f"/v1/queues/{queue}")).body
-            if not view["items"] + view["leased"]:
-                break
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(seconds)
+            restarting = asyncio.create_task(restart())
+            await asyncio.shield(restarting)
+    finally:
+        if restarting is not None:
+            await asyncio.wait([restarting])
 
 
-async def _kill_people(people: Sequence[Process], faults: Faults, draw: random.Random) -> None:
-    while True:
-        await asyncio.sleep(KILL_PERSON_S)
-        killed = draw.choice(people)
-        # To its end, also if the rounds are over: a process that stays down would leave items in a queue.
-        await asyncio.shield(asyncio.create_task(_again(killed)))
-        faults.counts[f"killed {killed.role}"] += 1
-
-
-async def _again(process: Process) -> None:
+async def _restart_one(people: Sequence[Process], faults: Faults, draw: random.Random) -> None:
+    process = draw.choice(people)
+    faults.counts[f"killed {process.role}"] += 1
     await process.close()
     await process.start()
 
 
-async def _kill_engine(engine: Server, faults: Faults) -> None:
-    while True:
-        await asyncio.sleep(KILL_ENGINE_S)
-        await asyncio.shield(asyncio.to_thread(_restart, engine))
-        faults.counts["killed engine"] += 1
-
-
-def _restart(engine: Server) -> None:
-    engine.kill()
-    engine.start()
+async def _restart_engine(engine: Server, faults: Faults) -> None:
+    faults.counts["killed engine"] += 1
+    await asyncio.to_thread(engine.kill)
+    await asyncio.to_thread(engine.start)

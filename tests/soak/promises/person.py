@@ -1,5 +1,7 @@
 """A process of askers or of answerers, which tells each step on its standard output until it is killed.
 
+Its first line only says that it has begun.
+
 ``python -m tests.soak.promises.person ROLE`` reads its job as JSON from its standard input: the workers' ``ports``, the
 ``seed`` of its choices and the ``names`` of the rounds it asks. It remembers nothing of an earlier run: an asker asks
 again, an answerer may decide otherwise.
@@ -154,6 +156,7 @@ ROLES: Final = ("asker", "answerer")
 async def _main() -> None:
     role, job = sys.argv[1], json.load(sys.stdin)
     person = Person(job["ports"], job["seed"])
+    person.tell("", "begin")
     if role == "asker":
         names = iter(job["names"])
         await asyncio.gather(

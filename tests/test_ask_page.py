@@ -1,0 +1,169 @@
+"""The page on asking a person, word for word in one terminal; the person opens each link that appears there."""
+
+import http.server
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from purgatory_async.client import Client, RequestRefused
+from tests.ports import free_port
+from tests.processes import Served, until
+from tests.source_tree import ROOT
+from tests.test_ask_a_person import presses
+from tests.test_readme import PAGES, fenced_blocks
+
+pytestmark = pytest.mark.slow
+
+PAGE = PAGES["purgatory_async/service/ASK_A_PERSON.md"]
+BLOCKS = fenced_blocks(PAGE)
+SHELL = [block.text for block in BLOCKS if block.language == "sh"]
+INSTALL = 'python3 -m venv .venv && . .venv/bin/activate && pip install -q ".[service]"\n'
+LINK = re.compile(r"http://127\.0\.0\.1:\d+/a/[\w-]+")
+OVER = "the block is over"
+
+
+class Terminal:
+    """A shell whose `purgatory` and `python` are those of this environment.
+
+    Args:
+        folder: Where it runs.
+        appeared: Gets what appears in it, line by line.
+        environment: More of its variables.
+    """
+
+    def __init__(self, folder, appeared, **environment):
+        self._appeared = appeared
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self._shell = subprocess.Popen(
+            ["bash", "--norc"],
+            cwd=folder,
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        threading.Thread(target=lambda: appeared.extend(self._shell.stdout), daemon=True).start()
+
+    def run(self, block, meanwhile):
+        """Run a block to its end; returns what appeared."""
+        before = len(self._appeared)
+        self._shell.stdin.write(f"{block}\necho; echo {OVER}\n")
+        self._shell.stdin.flush()
+        until(lambda: meanwhile() or f"{OVER}\n" in self._appeared[before:], block)
+        return "".join(self._appeared[before:])
+
+    def close(self):
+        os.killpg(self._shell.pid, signal.SIGKILL)
+        self._shell.communicate()
+
+
+class Person:
+    """Opens each link that appears, once, and presses yes."""
+
+    def __init__(self, appeared):
+        self._appeared, self._opened = appeared, set()
+
+    def __call__(self):
+        for link in {*LINK.findall("\n".join(self._appeared))} - self._opened:
+            self._opened.add(link)
+            until(lambda link=link: presses(link), "the answer")
+
+
+@contextmanager
+def webhook(posted):
+    """An incoming webhook of a chat; yields its URL."""
+
+    class Post(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Post) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def programs(port):
+    """The page's programs, by the names under which it saves them."""
+    named = re.findall(r"[Ss]ave it as `(\w+\.py)`", PAGE)
+    texts = [block.text.replace("8765", str(port)) for block in BLOCKS if block.language == "python"]
+    return dict(zip(named, texts, strict=True))
+
+
+def test_the_page_has_only_what_is_run_here():
+    assert SHELL[0] == INSTALL
+    assert {block.language for block in BLOCKS} == {"sh", "python"}
+    assert [*programs(8765)] == ["agent.py", "bot.py"]
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Run the page's blocks by their number, where a person reads along."""
+    port, appeared = free_port(), []
+    person = Person(appeared)
+    for name, text in programs(port).items():
+        (tmp_path / name).write_text(text)
+    with ExitStack() as stack:
+
+        def begin(**environment):
+            # Without it commands would ask port 8765.
+            here = {"PURGATORY_URL": f"http://127.0.0.1:{port}"}
+            terminal = Terminal(tmp_path, appeared, **here, **environment)
+            stack.callback(terminal.close)
+            return lambda number: terminal.run(SHELL[number].replace("8765", str(port)), person)
+
+        yield begin, appeared
+
+
+@pytest.mark.parametrize("chat", ["terminal", "webhook"])
+def test_the_page_asks_and_answers_word_for_word(page, chat):
+    begin, appeared = page
+    with webhook(appeared) as url:
+        run = begin(**({} if chat == "terminal" else {"WEBHOOK": url}))
+        assert '{"status":"ready"}' in run(1)
+        assert '"url":"http' in run(2)
+        waited = run(3)
+        for member in ('"state":"completed"', '"result":{"choice":"yes"}', '"by":"Ann"'):
+            assert member in waited
+        again = run(2)
+        assert '"state":"completed"' in again
+        assert "already-ended" in again
+        assert '{"choice": "yes"}' in run(4)
+        assert "deploying 79\n" in run(5)
+        until(lambda: "Deploy 79? yes" in map(str.strip, appeared), "the bot's last message")
+
+
+def test_the_tokens_of_the_page_let_an_agent_ask_but_not_answer(page, tmp_path):
+    begin, _ = page
+    begin()(6)
+    agent, bot, _ = (line.split()[0] for line in (tmp_path / "tokens").read_text().splitlines())
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    with Served("--tokens", tmp_path / "tokens", "--public-url", address, port=port) as served:
+        served.ready()
+        with Client(address, token=agent) as service:
+            ask = {"title": "Deploy 7?", "choices": ["yes", "no"]}
+            service.attach("deploy-7", ask=ask, announce="chat", deliver="chat")
+            for refused in (lambda: service.answer("deploy-7", "yes"), lambda: service.links("deploy-7")):
+                with pytest.raises(RequestRefused, match="403"):
+                    refused()
+        with Client(address, token=bot) as service:
+            lease = service.take("chat")
+            assert presses(service.links(lease.item["operation"], by="Ann").url) is False
+            service.acknowledge(lease)
+            assert service.status("deploy-7").by == "Ann"

@@ -150,6 +150,8 @@ class Records(Handling):
     def record(self, operation: Operation) -> Later[Headers]:
         """Wait until a submission is recorded; withdraw it if that fails while it is pending.
 
+        It stands, as a change that cannot be undone, if a taker has had the item that announced it.
+
         Returns:
             Header fields for the answer, as of `Records.settle`.
 

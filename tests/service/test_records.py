@@ -125,6 +125,55 @@ async def test_a_failing_disk_is_reported_instead_of_the_answer(make_client, tmp
     assert client.service.pending == 0
 
 
+ASK = {"keys": ["a"], "id": "ask", "ask": {"title": "Deploy?"}, "announce": "asks", "deliver": "answers"}
+
+
+async def withdrawn(client, disk):
+    """What a submission is answered that cannot be recorded."""
+    disk.fault = OSError(5, "Input/output error")
+    disk.ready.set()
+    submission = client.start("POST", "/v1/operations", ASK)
+    await submission.over
+    return submission
+
+
+async def test_what_is_withdrawn_is_announced_to_nobody(make_client, tmp_path, disk):
+    client = make_client(journal=tmp_path, journal_sync="always")
+    for number in range(3):
+        await client.request("POST", "/v1/queues/asks/items", {"item": number})
+    refused = await withdrawn(client, disk)
+    assert (refused.status, refused.slug) == (503, "overloaded")
+    assert client.service.pending == 0
+    left = (await client.request("GET", "/v1/queues/asks/items")).json["items"]
+    assert [each["item"] for each in left] == [0, 1, 2]
+    queues = client.service.fold.queues
+    assert (queues.kept, [*queues.by_name]) == (3, ["asks"])
+    assert (
+        client.service.fold.shared.kept.pinned == sum(item.size for item in queues.by_name["asks"].ready) + 4
+    )
+
+
+async def test_what_a_taker_heard_of_stands_unrecorded(make_client, tmp_path, disk):
+    client = make_client(journal=tmp_path, journal_sync="always")
+    bot = await client.held("POST", "/v1/queues/asks/take?wait=30s", {})
+    submission = await withdrawn(client, disk)
+    await bot.over
+    assert bot.json["item"] == {"operation": "ask", "event": "submitted"}
+    assert (submission.status, submission.headers["x-purgatory-recorded"]) == (202, "false")
+    assert (await client.request("GET", "/v1/operations/ask")).json["state"] == "pending"
+
+
+async def test_an_announcement_that_came_back_was_heard(make_client, tmp_path, disk):
+    client = make_client(journal=tmp_path, journal_sync="always")
+    disk.fault = OSError(5, "Input/output error")
+    submission = await client.held("POST", "/v1/operations", ASK)  # the disk has yet to say that it fails
+    lease = (await client.request("POST", "/v1/queues/asks/take", {})).json["lease"]
+    await client.request("POST", f"/v1/leases/{lease}/return")
+    disk.ready.set()
+    await submission.over
+    assert (submission.status, submission.headers["x-purgatory-recorded"]) == (202, "false")
+
+
 async def test_with_refuse_a_disk_that_fails_lets_nothing_new_in(make_client, tmp_path, disk):
     client = make_client(journal=tmp_path, journal_sync="always", journal_full="refuse")
     disk.fault = OSError(5, "Input/output error")

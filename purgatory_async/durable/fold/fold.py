@@ -104,7 +104,7 @@ class Fold:
         self.shared: Final = Shared(self._clock, Timer(clock=self._clock))
         self.signals: Final = KeptSignals(self.shared)
         self.queues: Final = Queues(self.shared)
-        self.operations: Final = Operations(self.shared, self.signals, self.queues.tell, observer)
+        self.operations: Final = Operations(self.shared, self.signals, self.queues, observer)
         self.replays: Final = Replays(self.shared)
         self.writers: Final = Writers(self.shared, self.queues.takers.silent)
         self.terms: Final = Terms()

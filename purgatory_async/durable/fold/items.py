@@ -1,7 +1,7 @@
 """A queue of the fold: its items in order, its settings, and the bytes that both count."""
 
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from msgspec import UNSET, Raw, UnsetType
@@ -196,6 +196,16 @@ class Queue:
             left -= len(item.text)
             picked.append(item)
         return picked
+
+    def take_back(self, number: int) -> bool:
+        """Drop an item to take that no taker has had; return whether it was there. O(n)."""
+        item = next((each for each in self.ready if each.number == number), None)
+        if item is None or item.attempts:
+            return False
+        self.ready.remove(item)
+        heapify(self.ready)
+        self.lift([item])
+        return True
 
     def in_order(self) -> list[Item]:
         """Return the items to take in their order, for reading; O(n), or O(n log n) at first."""

@@ -19,12 +19,13 @@ from purgatory_async.durable.fold.kept_answers import Gone, KeptAnswers
 from purgatory_async.durable.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
 from purgatory_async.durable.fold.needs import Voters, need_for
 from purgatory_async.durable.fold.promises import Ending, Promise, Questions, size_of_promise
+from purgatory_async.durable.fold.queues import Queues
 from purgatory_async.durable.fold.remembered import Remembered
 from purgatory_async.durable.fold.same import Terms
 from purgatory_async.durable.fold.shared import AT_ONCE, NEVER_US, SECOND, Effect, Shared, whole_ms
 from purgatory_async.durable.fold.signalled import STATES, SignalledOperation
 from purgatory_async.durable.fold.signals import Ledger, Newest, Signal
-from purgatory_async.durable.fold.telling import Tell, Telling
+from purgatory_async.durable.fold.telling import Telling
 from purgatory_async.errors import PurgatoryError
 from purgatory_async.events import Observer
 
@@ -249,11 +250,11 @@ class Operations:
     Args:
         shared: Limits, timer and step.
         signals: The newest signal, which a check counts.
-        tell: Tells a queue what happens to an operation.
+        queues: Some hear what happens to an operation.
         observer: The observer of the purgatory; None for none.
     """
 
-    def __init__(self, shared: Shared, signals: Newest, tell: Tell, observer: Observer | None = None) -> None:
+    def __init__(self, shared: Shared, signals: Newest, queues: Queues, observer: Observer | None) -> None:
         self.signals: Final = signals
         self.purgatory: Final = Purgatory("operations", timer=shared.timer, observer=observer)
         self.by_id: Final[dict[str, Operation]] = {}
@@ -271,7 +272,7 @@ class Operations:
         self.questions: Final = Questions[Operation]()
         self.voting = 0
         """How many pending operations count voters."""
-        self.telling: Final = Telling(tell)
+        self.telling: Final = Telling(queues)
         self.kept: Final[KeptBytes] = shared.kept
         self._shared: Final = shared
 
@@ -357,8 +358,8 @@ class Operations:
         self.telling.ends()
 
     def withdraw(self, operation: Operation) -> bool:
-        """Take a pending operation back and remember nothing of it, without a log; False if it has ended. O(keys)."""
-        if operation.outcome is not None:
+        """Take a pending one back, without a log; False if it has ended, or a taker heard of it. O(keys + items)."""
+        if operation.outcome is not None or not self.telling.take_back(operation):
             return False
         operation.cancel()
         self._shared.totals.ended["cancelled"] += 1

@@ -7,20 +7,14 @@ ended, so that the order does not depend on how the ends were found.
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from msgspec import Raw, UnsetType
+from msgspec import UnsetType
 
 from purgatory_async.durable.documents import State
 from purgatory_async.durable.fold.promises import Promise, end_item, submit_item
+from purgatory_async.durable.fold.queues import Queues
 
 MAX_BATCH: Final = 1_000
 """The most items of one entry; items that tell an end are behind them in their step."""
-
-
-class Tell(Protocol):
-    """Puts an item into a queue, whatever its limits; see `Queues.tell`."""
-
-    def __call__(self, queue: str, item: Raw, owner: str | None, nth: int = 0) -> None:
-        """Put an item of an owner; ``nth`` is its place in the step."""
 
 
 class Told(Protocol):
@@ -41,17 +35,17 @@ class Telling:
     """Tells the submissions and the ends of operations.
 
     Args:
-        tell: Puts an item into a queue.
+        queues: The queues that may hear of operations.
 
     Attributes:
         untold: The operations that have ended in this step, and whose ends have yet to be told.
     """
 
-    __slots__ = ("_tell", "untold")
+    __slots__ = ("_queues", "untold")
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, queues: Queues) -> None:
         self.untold: list[Told] = []
-        self._tell: Final = tell
+        self._queues: Final = queues
 
     def __repr__(self) -> str:
         return f"<Telling untold={len(self.untold)}>"
@@ -60,7 +54,19 @@ class Telling:
         """Tell a submission, if it names a queue for that. O(log items of the queue)."""
         promise = operation.promise
         if promise is not None and not isinstance(promise.announce, UnsetType):
-            self._tell(promise.announce, submit_item(operation.id), operation.owner)
+            self._queues.tell(promise.announce, submit_item(operation.id), operation.owner)
+
+    def take_back(self, operation: Told) -> bool:
+        """Let a submission be as if it had not been told; return whether that can be. O(items of the queue)."""
+        promise = operation.promise
+        if promise is None or isinstance(promise.announce, UnsetType):
+            return True
+        queue = self._queues.by_name.get(promise.announce)
+        if queue is None or not queue.take_back(operation.position):
+            return False
+        self._queues.kept -= 1
+        self._queues.forget_idle(queue)
+        return True
 
     def ended(self, operation: Told) -> None:
         """Note an end, if its operation names a queue for it. O(1)."""
@@ -81,5 +87,5 @@ class Telling:
             assert promise is not None, f"{operation!r} must name a queue for its end"
             assert isinstance(promise.deliver, str), f"{operation!r} must name a queue for its end"
             item = end_item(operation.id, operation.state)
-            self._tell(promise.deliver, item, operation.owner, operation.position + MAX_BATCH)
+            self._queues.tell(promise.deliver, item, operation.owner, operation.position + MAX_BATCH)
             yield

@@ -59,7 +59,7 @@ BOUNDS = {
         durable.fold.operation_rules:OperationRules.by_kind durable.fold.queue_rules:QueueRules.by_kind
         durable.fold.signal_rules:SignalRules.by_kind durable.fold.shared:Totals.ended durable.tasks:Tasks._running
         stats.recent:Recent._row stats.recent:Recent._rows stats.recent:Window._slots stats.recent:_Slot.counts
-        stats.survey:Survey._narrower
+        held.held:Held._hearers stats.survey:Survey._narrower
     """,
 }
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -205,17 +206,8 @@ class Request(Asked):
         if not self.profile.rare or (key := self.header(REPEATABLE.lower())) is None:
             return ONCE
         meaning = entry if state.fold.level > 1 else None
-        if len(body) > _LARGE_BYTES:
-            return self._digested(key, body, meaning, drawn)
-        return self._repeatable(key, body, meaning, drawn)
-
-    async def _digested(
-        self, key: str, body: bytes, meaning: Entry | None, drawn: tuple[str, ...]
-    ) -> Repeatable:
-        await asyncio.sleep(
-            0
-        )  # the digest takes as long as the check of the body: others have a turn between
-        return self._repeatable(key, body, meaning, drawn)
+        made = partial(self._repeatable, key, body, meaning, drawn)
+        return _in_turn(made) if len(body) > _LARGE_BYTES else made()
 
     def _repeatable(self, key: str, body: bytes, meaning: Entry | None, drawn: tuple[str, ...]) -> Repeatable:
         query = self.query_string if meaning is None else b""
@@ -335,6 +327,11 @@ class Request(Asked):
         if not self._whole:
             raise BodyAwaited
         return bytes(content)
+
+
+async def _in_turn(made: Callable[[], Repeatable]) -> Repeatable:
+    await asyncio.sleep(0)  # a digest takes as long as the check of the body: others have a turn between
+    return made()
 
 
 def _promises_content(fields: Fields) -> bool:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -33,7 +33,7 @@ KILL_PERSON_S: Final = 1.0
 KILL_ENGINE_S: Final = 8.0
 LOOK_S: Final = 0.2
 PATIENCE_S: Final = 60.0
-LAST: Final = {"read", "acknowledged"}
+LAST: Final = {"read", "acknowledged", "unanswered"}
 FLAGS: Final = ("--retention", "60m", "--max-wait", "10s", "--jitter", "0", "--public-url", PUBLIC_URL)
 
 
@@ -91,7 +91,8 @@ class Process:
 
     async def close(self) -> None:
         """Kill it, and hear what it told before."""
-        self._process.kill()
+        with suppress(ProcessLookupError):  # it has ended by itself
+            self._process.kill()
         await self._reading
         await self._process.wait()
         self._interrupted.update(self._steps.values())

@@ -12,7 +12,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -92,33 +92,28 @@ class Person:
     async def resume(self) -> None:
         """Take the ends that are delivered, and read the answers."""
         client = self.client()
-        while True:
-            for lease in await self._taken(client, ENDED):
-                name = lease["item"]["operation"]
-                self.tell(name, "resume")
-                reply = await client.ask("GET", f"/v1/operations/{name}")
-                if not self.odd(name, reply, 200):
-                    self.tell(name, "delivered", view=reply.body, state=lease["item"]["state"])
-                await self._acknowledge(client, name, lease)
+
+        async def _resume(name: str, item: dict[str, Any]) -> None:
+            self.tell(name, "resume")
+            reply = await client.ask("GET", f"/v1/operations/{name}")
+            if not self.odd(name, reply, 200):
+                self.tell(name, "delivered", view=reply.body, state=item["state"])
+
+        await self._serve(client, ENDED, _resume)
 
     # Answerers.
 
     async def answer(self) -> None:
-        """Take the questions that are announced, and answer most of them."""
+        """Take the questions that are announced, and answer most of them; sometimes two at once, who differ."""
         client, other = self.client(), self.client()
-        while True:
-            for lease in await self._taken(client, ANNOUNCED):
-                name = lease["item"]["operation"]
-                if name.startswith(("ask", "race")):
-                    # Sometimes two at once, who differ.
-                    ways = self.draw.choice((("verb",), ("link",), ("verb", "link"), ("link", "link")))
-                    await asyncio.gather(
-                        *(
-                            self._answer(each, name, way)
-                            for each, way in zip((client, other), ways, strict=False)
-                        )
-                    )
-                await self._acknowledge(client, name, lease)
+
+        async def _decide(name: str, _: object) -> None:
+            if name.startswith(("ask", "race")):
+                ways = self.draw.choice((("verb",), ("link",), ("verb", "link"), ("link", "link")))
+                answering = zip((client, other), ways, strict=False)
+                await asyncio.gather(*(self._answer(each, name, way) for each, way in answering))
+
+        await self._serve(client, ANNOUNCED, _decide)
 
     async def _answer(self, client: Client, name: str, way: str) -> None:
         mine = {"choice": self.draw.choice(CHOICES), "comment": uuid4().hex}
@@ -137,17 +132,25 @@ class Person:
 
     # Both.
 
-    async def _taken(self, client: Client, queue: str) -> list[dict[str, Any]]:
-        try:
-            reply = await client.ask("POST", f"/v1/queues/{queue}/take?wait=2s", {"lease": LEASE_S, "max": 4})
-        except Unanswered:
-            return []
-        return [] if self.odd(queue, reply, 200, NO_CONTENT) or reply.body is None else reply.body["leases"]
-
-    async def _acknowledge(self, client: Client, name: str, lease: dict[str, Any]) -> None:
-        self.tell(name, "acknowledge")
-        self.odd(name, await client.ask("POST", f"/v1/leases/{lease['lease']}/ack"), NO_CONTENT, GONE)
-        self.tell(name, "acknowledged")
+    async def _serve(
+        self, client: Client, queue: str, handle: Callable[[str, dict[str, Any]], Awaitable[None]]
+    ) -> None:
+        """Take the items of a queue, and acknowledge each when it is handled."""
+        while True:
+            try:
+                order = {"lease": LEASE_S, "max": 4}
+                reply = await client.ask("POST", f"/v1/queues/{queue}/take?wait=2s", order)
+                if self.odd(queue, reply, 200, NO_CONTENT) or reply.body is None:
+                    continue
+                for lease in reply.body["leases"]:
+                    name = lease["item"]["operation"]
+                    await handle(name, lease["item"])
+                    self.tell(name, "acknowledge")
+                    end = await client.ask("POST", f"/v1/leases/{lease['lease']}/ack")
+                    self.odd(name, end, NO_CONTENT, GONE)
+                    self.tell(name, "acknowledged")
+            except Unanswered as error:
+                self.tell(queue, "unanswered", what=str(error))
 
 
 ROLES: Final = ("asker", "answerer")

@@ -17,6 +17,7 @@ from purgatory_async.durable.fold import records as lines
 from purgatory_async.durable.fold.fold import DIGEST_BYTES, Fold
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.promises import Promise
+from purgatory_async.durable.fold.takes import Takes
 from purgatory_async.durable.fold.terms import seal
 
 PART_BYTES: Final = 1 << 20
@@ -152,7 +153,10 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             order.writer,
             order.max,
             order.owner,
+            order.idem,
+            order.digest,
         )
+    yield from _take_lines(queues.leases.takes)
     for lease in queues.leases.values():
         item = lease.item
         yield lines.LeaseLine(
@@ -172,3 +176,9 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
         )
     for gone in queues.leases.ended:
         yield lines.EndedLeaseLine(*gone)
+
+
+def _take_lines(takes: Takes) -> Iterator[lines.Line]:
+    for (owner, idem), take in sorted(takes.items(), key=lambda each: (each[0][0] or "", each[0][1])):
+        if take.leases:
+            yield lines.TakeLine(idem, take.digest, take.taker, take.shared, owner)

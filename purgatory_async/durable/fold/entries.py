@@ -278,6 +278,8 @@ class WantItem(Entry, tag="want", kw_only=True):
         wait_us: How long it stands in line; 0 not at all.
         max: The most items.
         owner: Whose the leases will be; None without tokens.
+        idem: The Idempotency-Key.
+        digest: The digest of the request.
     """
 
     queue: str
@@ -286,6 +288,13 @@ class WantItem(Entry, tag="want", kw_only=True):
     wait_us: Duration = 0
     max: Count
     owner: str | None = None
+    idem: Text = UNSET
+    digest: str = ""
+
+    @property
+    def needed_level(self) -> int:
+        """2 with an Idempotency-Key."""
+        return 1 if self.idem is UNSET else 2
 
 
 class LeaveLine(Entry, tag="gone"):

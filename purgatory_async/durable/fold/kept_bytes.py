@@ -2,7 +2,8 @@
 
 They are the JSON text and the keys of operations, signals and items, counted once however many show them, and 128 bytes
 for each piece. Pinned are pending operations with the voters that they counted, ended ones that are kept for a time of
-their own and their ids after that, all items and leases, and the newest signal of each key. The rest is history, which
+their own and their ids after that, all items and leases, the Idempotency-Keys of takes with leases, and the newest
+signal of each key. The rest is history, which
 makes room for what is new: other ended operations, older signals, ids of what has ended, and the answers of
 Idempotency-Keys.
 

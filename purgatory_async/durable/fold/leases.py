@@ -14,6 +14,7 @@ from purgatory_async.durable.fold.items import Hidden, Item, Queue
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES, text_of_id
 from purgatory_async.durable.fold.remembered import Remembered
 from purgatory_async.durable.fold.shared import Effect, Shared
+from purgatory_async.durable.fold.takes import Take, Takes
 
 MAX_TAKEN: Final = 100
 """The most items that one taker gets."""
@@ -106,11 +107,12 @@ class Lease(DelayedOperation[None]):
         position: The position of the entry in whose step the lease began, or was extended.
         until_us: The log time at which it ends.
         owner: Who took it; None without tokens.
+        take: The take of its taker's Idempotency-Key; None without one.
     """
 
     __slots__ = (
         *("_keeper", "id", "item", "lease_us", "owner"),
-        *("position", "queue", "taker", "until_us"),
+        *("position", "queue", "take", "taker", "until_us"),
     )
 
     def __init__(
@@ -126,10 +128,12 @@ class Lease(DelayedOperation[None]):
         until_us: int,
         timeout: float,
         owner: str | None,
+        take: Take | None = None,
     ) -> None:
         super().__init__(timeout)
         self._keeper = keeper
         self.owner = owner
+        self.take = take
         self.id = lease_id
         self.taker = taker
         self.queue = queue
@@ -157,6 +161,18 @@ class ItemLeased(Effect, frozen=True, eq=False):
     def fact(self) -> tuple[str | int, ...]:
         """The lease and the item."""
         return (self.lease.id, self.lease.item.number)
+
+
+class LeasesShared(Effect, frozen=True, eq=False):
+    """A request has got the leases of another taker with its Idempotency-Key, and does not stand in line."""
+
+    lease_id: str
+    leases: tuple[Lease, ...]
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """Who, and the leases."""
+        return (self.lease_id, *(lease.id for lease in self.leases))
 
 
 class LeaseExtended(Effect, frozen=True, eq=False):
@@ -230,6 +246,7 @@ class Line(dict[str, Taker]):
         order = taker.order
         self._keeper.queue(order.queue).takers += 1
         self[order.lease_id] = taker
+        self._keeper.leases.takes.stand(order)
         if order.writer is not None:
             self.by_writer.setdefault(order.writer, {})[order.lease_id] = taker
         self.purgatory.try_complete_else_watch(taker, (order.queue,))
@@ -245,10 +262,19 @@ class Line(dict[str, Taker]):
             self.leave(taker)
             self._shared.effects.append(TakerLeft(taker.order.lease_id, "silent"))
 
+    def share(self, take: Take) -> None:
+        """Give the leases of a take to all its takers in line. O(takers)."""
+        for lease_id in list(take.in_line):
+            taker = self[lease_id]
+            if lease_id != take.taker and taker.cancel():
+                self.leave(taker)
+                self._keeper.leases.share(take, lease_id)
+
     def leave(self, taker: Taker) -> None:
         """Forget a taker that is no longer in line."""
         lease_id, writer = taker.order.lease_id, taker.order.writer
         del self[lease_id]
+        self._keeper.leases.takes.leave(taker.order)
         queue = self._keeper.queue(taker.order.queue)
         queue.takers -= 1
         self._keeper.forget_idle(queue)
@@ -272,12 +298,14 @@ class Leases(dict[str, Lease]):
 
     Attributes:
         ended: The ids of those that have ended, with their owners.
+        takes: The takers and leases that have an Idempotency-Key.
         purgatory: In which they run out.
     """
 
     def __init__(self, shared: Shared, keeper: Keeper) -> None:
         super().__init__()
         self.ended: Final[Remembered[str, str | None]] = Remembered(shared, text_of_id)
+        self.takes: Final = Takes(shared.kept)
         self.purgatory: Final = Purgatory("leases", timer=shared.timer)
         self._shared: Final = shared
         self._keeper: Final = keeper
@@ -289,11 +317,17 @@ class Leases(dict[str, Lease]):
             if lease is not None and lease.taker == taker:
                 yield lease
 
+    def unshared(self, taker: str) -> list[Lease]:
+        """Return the leases of a taker; none if another request has been answered with them. O(most items of one)."""
+        return [lease for lease in self.of(taker) if lease.take is None or not lease.take.shared]
+
     def begin(self, order: WantItem, lease_us: int, items: Sequence[Item]) -> None:
         """Begin the leases of the items that a taker gets."""
-        shared = self._shared
+        shared, take = self._shared, self.takes.begin(order)
         lease_us = min(lease_us, shared.limits.max_lease_us)
         until_us = shared.clock.now_us + lease_us
+        if take is not None:
+            take.leases = len(items)
         for lease_id, item in zip(lease_ids(order.lease_id), items, strict=False):
             lease = Lease(
                 self._keeper,
@@ -306,13 +340,23 @@ class Leases(dict[str, Lease]):
                 until_us=until_us,
                 timeout=shared.seconds_until(until_us),
                 owner=order.owner,
+                take=take,
             )
             shared.totals.leases += 1
             shared.effects.append(ItemLeased(lease))
             self.add(lease)
+        if take is not None:
+            self._keeper.takers.share(take)
+
+    def share(self, take: Take, lease_id: str) -> None:
+        """Give the leases of a take to a further request. O(most items of a taker)."""
+        take.shared = True
+        self._shared.effects.append(LeasesShared(lease_id, tuple(self.of(take.taker))))
 
     def restore(self, lease: Lease) -> None:
         """Register a lease that was saved, whose item its queue has yet to count."""
+        if lease.take is not None:
+            lease.take.leases += 1
         self._keeper.queue(lease.queue).weigh(lease.item.size, lease.item.owner)
         self.add(lease)
 
@@ -342,6 +386,7 @@ class Leases(dict[str, Lease]):
             until_us=until_us,
             timeout=shared.seconds_until(until_us),
             owner=lease.owner,
+            take=lease.take,
         )
         shared.effects.append(LeaseExtended(extended))
         self.add(extended)
@@ -351,6 +396,8 @@ class Leases(dict[str, Lease]):
         """Forget a lease but for its id, which is remembered as ended. O(1)."""
         queue, item = self._drop(lease), lease.item
         queue.weigh(-item.size, item.owner)
+        if lease.take is not None:
+            self.takes.end_lease(lease.take)
         self.ended.add(lease.id, self._shared.clock.now_us, lease.owner)
         self._keeper.forget_idle(queue)
 

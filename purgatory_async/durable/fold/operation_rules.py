@@ -59,7 +59,7 @@ class OperationRules:
     """Applies what happens to operations, but signals.
 
     An Idempotency-Key means one request of its owner, whatever it asked for: an operation has it as long as the
-    operation is known, any other answer is among the replays.
+    operation is known, a take as long as it is in line or has leases, any other answer is among the replays.
 
     Args:
         operations, signals, queues, replays, shared: The parts of the fold.
@@ -117,7 +117,8 @@ class OperationRules:
         if forgotten is not None:
             gone = operations.answers.ids.get(forgotten)
             return Refused("forgotten" if gone and gone.digest == entry.digest else "idempotency-mismatch")
-        return Refused("idempotency-mismatch") if known is not None or key in self._replays else None
+        taken = known is not None or key in self._replays or key in self._queues.leases.takes
+        return Refused("idempotency-mismatch") if taken else None
 
     def _refused_submission(
         self, entry: kinds.SubmitOperation, earlier: Earlier, promise: Promise | None
@@ -252,7 +253,11 @@ class OperationRules:
         key = (entry.owner, entry.idem)
         known, operations = self._replays.get(key), self._operations
         if known is None:
-            taken = key in operations.by_idem or key in operations.answers.by_idem
+            taken = (
+                key in operations.by_idem
+                or key in operations.answers.by_idem
+                or key in self._queues.leases.takes
+            )
             return Refused("idempotency-mismatch") if taken else None
         if known.digest != entry.digest:
             return Refused("idempotency-mismatch")

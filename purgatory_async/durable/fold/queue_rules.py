@@ -15,6 +15,7 @@ from purgatory_async.durable.fold.results import (
     Extended,
     InLine,
     Leased,
+    LeasedBefore,
     Moved,
     Nothing,
     Put,
@@ -40,7 +41,7 @@ class QueueRules:
         queues: Queues,
         replays: Replays,
         shared: Shared,
-        replayed: Callable[[kinds.PutItem | kinds.PutItems], Result | None],
+        replayed: Callable[[kinds.PutItem | kinds.PutItems | kinds.WantItem], Result | None],
     ) -> None:
         self._queues: Final = queues
         self._replays: Final = replays
@@ -87,6 +88,9 @@ class QueueRules:
         queues = self._queues
         if queues.knows(entry.lease_id):
             return Refused("duplicate-id")
+        earlier = None if entry.idem is UNSET else self._taken_before(entry)
+        if earlier is not None:
+            return earlier
         if not entry.wait_us:
             queue = queues.by_name.get(entry.queue)
             if queue is None or not queue.ready:
@@ -94,6 +98,18 @@ class QueueRules:
         queues.takers.want(entry)
         lease = queues.leases.get(entry.lease_id)
         return InLine() if lease is None else Leased(lease.item.number)
+
+    def _taken_before(self, entry: kinds.WantItem) -> Result | None:
+        """Return what answers a take with a known Idempotency-Key; None if it may stand in line, or take items."""
+        take = self._queues.leases.takes.of(entry)
+        if take is None:
+            return self._replayed(entry)
+        if take.digest != entry.digest:
+            return Refused("idempotency-mismatch")
+        if not take.leases:
+            return None
+        self._queues.leases.share(take, entry.lease_id)
+        return LeasedBefore(take.taker)
 
     def _gone(self, entry: kinds.LeaveLine) -> Result:
         self._queues.gone(entry.lease_id)

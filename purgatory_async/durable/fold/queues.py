@@ -140,7 +140,7 @@ class Queues:
             taker.cancel()
             self.takers.leave(taker)
             return
-        for lease in list(self.leases.of(lease_id)):
+        for lease in self.leases.unshared(lease_id):
             lease.cancel()
             self.leases.end(lease)
             self._keep(lease.queue, lease.item)

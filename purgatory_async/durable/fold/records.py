@@ -166,6 +166,18 @@ class TakerLine(Line, tag="taker", frozen=True, rename=_LEASE):
     writer: str | None
     max: int
     owner: str | None = None
+    idem: Text = UNSET
+    digest: str = ""
+
+
+class TakeLine(Line, tag="take", frozen=True):
+    """A take with leases that has an Idempotency-Key, by owner and key; see `takes.Take`."""
+
+    idem: str
+    digest: str
+    taker: str
+    shared: bool = False
+    owner: str | None = None
 
 
 class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
@@ -231,6 +243,7 @@ AnyLine = (
     | QueueLine
     | ItemLine
     | TakerLine
+    | TakeLine
     | LeaseLine
     | EndedLeaseLine
     | Foot

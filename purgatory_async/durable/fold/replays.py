@@ -1,4 +1,7 @@
-"""The answers to changes with an Idempotency-Key, for the retention time; a submission is in its operation."""
+"""The answers to changes with an Idempotency-Key, for the retention time.
+
+A submission is in its operation, and a take in `takes`.
+"""
 
 from typing import Final
 
@@ -11,13 +14,14 @@ from purgatory_async.durable.fold.entries import (
     RescheduleOperation,
     SignalKey,
     SignalKeys,
+    WantItem,
 )
 from purgatory_async.durable.fold.kept_bytes import text_bytes
 from purgatory_async.durable.fold.remembered import Remembered
 from purgatory_async.durable.fold.results import Answered, Put, PutSome, Rescheduled, Signalled
 from purgatory_async.durable.fold.shared import Shared
 
-Repeatable = SignalKey | SignalKeys | PutItem | PutItems | AnyAnswer | RescheduleOperation
+Repeatable = SignalKey | SignalKeys | PutItem | PutItems | WantItem | AnyAnswer | RescheduleOperation
 Replayed = Signalled | Put | PutSome | Answered | Rescheduled
 _ITEM_BYTES: Final = 24
 """What an item's number in an answer counts, and whether it was delivered."""

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UnsetType
@@ -47,6 +47,9 @@ from purgatory_async.durable.fold.replays import Replay
 from purgatory_async.durable.fold.shared import Limits, Totals
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.fold.terms import seal
+
+if TYPE_CHECKING:
+    from purgatory_async.durable.fold.takes import Take
 
 _DECODER: Final[msgspec.json.Decoder[lines.AnyLine]] = msgspec.json.Decoder(lines.AnyLine)
 _CAUSE: Final = itemgetter(0, 1)
@@ -165,6 +168,7 @@ class _Lines:
     def __init__(self, head: lines.Head, make: Callable[[int], Fold]) -> None:
         self.fold: Final = make(head.at_us)
         self._signals: Final[dict[int, Signal]] = {}
+        self._takes: Final[dict[str, Take]] = {}  # by taker
         self._listening: Final[set[str]] = set()  # writers
         self._pending: Final[list[Operation]] = []  # by position
         self._others: Final[list[_Due]] = []  # leases, takers and silent writers
@@ -179,6 +183,7 @@ class _Lines:
             lines.QueueLine: self._queue,
             lines.ItemLine: self._item,
             lines.TakerLine: self._taker,
+            lines.TakeLine: self._take,
             lines.LeaseLine: self._lease,
             lines.EndedLeaseLine: self._ended_lease,
         }
@@ -306,6 +311,8 @@ class _Lines:
             lease_us=line.lease_us,
             max=line.max,
             owner=line.owner,
+            idem=line.idem,
+            digest=line.digest,
         )
         timeout = self.fold.shared.seconds_until(line.until_us)
         taker = Taker(
@@ -319,12 +326,19 @@ class _Lines:
             since = writers.known[line.writer].position
             self._others.append((since, _SILENCE, writers.listen, line.writer))
 
+    def _take(self, line: lines.TakeLine) -> None:
+        take = self.fold.queues.leases.takes.restore(
+            (line.owner, line.idem), line.digest, line.taker, shared=line.shared
+        )
+        self._takes[line.taker] = take
+
     def _lease(self, line: lines.LeaseLine) -> None:
         queues = self.fold.queues
+        taker = line.id if isinstance(line.taker, UnsetType) else line.taker
         lease = Lease(
             queues,
             line.id,
-            line.id if isinstance(line.taker, UnsetType) else line.taker,
+            taker,
             line.queue,
             _item_of(line, line.before, line.by),
             lease_us=line.lease_us,
@@ -332,6 +346,7 @@ class _Lines:
             until_us=line.until_us,
             timeout=self.fold.shared.seconds_until(line.until_us),
             owner=line.owner,
+            take=self._takes.get(taker),
         )
         self._others.append((line.position, _LEASE, queues.leases.restore, lease))
 

@@ -134,6 +134,12 @@ class Leased(Result, frozen=True, array_like=True, tag="Lent"):  # so digests ha
     item: int | str
 
 
+class LeasedBefore(Result, frozen=True, array_like=True, tag=True):
+    """An earlier taker with the same Idempotency-Key has leases, which last; its id."""
+
+    taker: str
+
+
 class InLine(Result, frozen=True, array_like=True, tag=True):
     """The taker stands in line."""
 

@@ -6,6 +6,8 @@ from msgspec import UNSET
 
 from tests.durable.fold.queue_model import MEMORY, PIECE, up
 
+NO_KEY = (UNSET, "")
+
 
 def size_of(*texts):
     """The bytes of a piece: its own, and its texts."""
@@ -51,6 +53,7 @@ class BudgetModel:
         return (
             sum(size_of(item.text) for item in (*self.items, *leased))
             + PIECE * len(leased)
+            + sum(size_of(*key) for key in {(lease.idem, lease.digest) for lease in self.leases} - {NO_KEY})
             + sum(map(len, self.busy_queues()))
             + PIECE * sum(map(self.has_settings, self.settings.values()))
         )

@@ -132,7 +132,8 @@ class Model(BudgetModel, PromiseModel, QueueModel):
             and answer.digest == entry.digest
         ):
             return answer.result
-        taken = operation is not None or answer is not None
+        taking = self.of_key([*self.takers, *self.leases], entry.idem)
+        taken = operation is not None or answer is not None or taking
         return results.Refused("idempotency-mismatch") if taken else None
 
     def keep_answer(self, entry, first, replayed):

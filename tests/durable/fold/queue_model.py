@@ -84,6 +84,21 @@ class QueueModel:
                 return
             self.takers.remove(takers[0])
             self.lease_to(takers[0], items)
+            for one in self.of_key(self.takers, takers[0].idem):
+                self.takers.remove(one)
+                self.share(takers[0], one.lease_id)
+
+    def of_key(self, takes, idem):
+        """The takers or leases of an Idempotency-Key, in their order."""
+        return [] if idem is UNSET else [one for one in takes if one.idem == idem]
+
+    def share(self, taker, lease_id):
+        """Let a further request have the leases of a taker."""
+        leases = [lease for lease in self.leases if lease.taker == taker.lease_id]
+        for lease in leases:
+            lease.shared = True
+        first = sorted(leases, key=lambda lease: lease.nth)
+        self.facts.append(("LeasesShared", lease_id, *(lease.id for lease in first)))
 
     def lease_to(self, taker, items):
         """Lease the first items: as many as the taker wants, of so many bytes, but at least one."""
@@ -98,6 +113,10 @@ class QueueModel:
             lease = SimpleNamespace(
                 id=f"{taker.lease_id}.{nth}" if nth else taker.lease_id,
                 taker=taker.lease_id,
+                nth=nth,
+                idem=taker.idem,
+                digest=taker.digest,
+                shared=False,
                 queue=item.queue,
                 item=item,
                 attempts=item.attempts + 1,
@@ -180,6 +199,9 @@ class QueueModel:
         )
         if entry.lease_id in in_use:
             return results.Refused("duplicate-id")
+        answer = self.taken_before(entry)
+        if answer is not None:
+            return answer
         if not entry.wait_us and not self.ready(entry.queue):
             return results.Nothing()
         lease = entry.lease_us
@@ -188,6 +210,8 @@ class QueueModel:
         self.takers.append(
             SimpleNamespace(
                 lease_id=entry.lease_id,
+                idem=entry.idem,
+                digest=entry.digest,
                 queue=entry.queue,
                 lease=lease,
                 max=entry.max,
@@ -200,6 +224,19 @@ class QueueModel:
         leased = self.lease(entry.lease_id)
         return results.InLine() if leased is None else results.Leased(leased.item.number)
 
+    def taken_before(self, entry):
+        """The answer to a take whose key is known; None if it may stand in line, or take items."""
+        leases = self.of_key(self.leases, entry.idem)
+        known = self.of_key(self.takers, entry.idem) + leases
+        if not known:
+            return self.known_answer(entry)
+        if known[0].digest != entry.digest:
+            return results.Refused("idempotency-mismatch")
+        if not leases:
+            return None
+        self.share(SimpleNamespace(lease_id=leases[0].taker), entry.lease_id)
+        return results.LeasedBefore(leases[0].taker)
+
     def lease(self, lease_id):
         return next((lease for lease in self.leases if lease.id == lease_id), None)
 
@@ -209,6 +246,8 @@ class QueueModel:
             return results.APPLIED
         # In the order of their ids, which an extension does not change.
         leased = [lease for lease in self.leases if lease.taker == entry.lease_id]
+        if any(lease.shared for lease in leased):
+            return results.APPLIED
         for lease in sorted(leased, key=lambda lease: lease.item.place):
             self.lease_ended(lease)
             self.come_back(lease.item)

@@ -53,6 +53,16 @@ OF_QUEUES = (
         max=st.integers(1, 3),
     ),
     st.builds(
+        kinds.WantItem,
+        queue=queues,
+        lease_id=leases,
+        lease_us=durations,
+        wait_us=durations | st.just(60_000_000),
+        max=st.integers(1, 2),
+        idem=st.sampled_from(("i1", "i2")),
+        digest=st.sampled_from(("d1", "d1", "d1", "d2")),
+    ),
+    st.builds(
         kinds.WantItem, queue=queues, lease_id=leases, lease_us=durations, wait_us=durations, max=st.just(1)
     ),
     st.builds(kinds.LeaveLine, lease_id=leases),

@@ -272,11 +272,16 @@ class ReplicasOfQueues(Log):
             self.append(step, entry)
 
     @rule(
-        step=st.sampled_from(SHORT), lease=durations | st.just(UNSET), wait=durations, most=st.integers(1, 3)
+        step=st.sampled_from(SHORT),
+        lease=durations | st.just(UNSET),
+        wait=durations,
+        most=st.integers(1, 3),
+        idem=st.sampled_from((UNSET, UNSET, "i1", "i2")),
     )
-    def take(self, step, lease, wait, most):
-        taker = f"t{len(self.log)}"
-        self.append(step, kinds.WantItem(queue="q1", lease_id=taker, lease_us=lease, wait_us=wait, max=most))
+    def take(self, step, lease, wait, most, idem):
+        taker = kinds.WantItem(queue="q1", lease_id=f"t{len(self.log)}", max=most, idem=idem)
+        taker.lease_us, taker.wait_us = lease, wait
+        self.append(step, taker)
 
     @rule(step=st.sampled_from(SHORT), entry=ON_A_LEASE, nth=st.integers(0, 5))
     def change_a_lease(self, step, entry, nth):

@@ -205,3 +205,32 @@ def test_an_owner_at_its_bytes_is_refused_until_some_are_free(log):
     # The newest signal of a key makes room for the next one.
     assert isinstance(log.add(entries.SignalKey(key="s", value=text, **most)), results.Signalled)
     assert log.add(entries.SignalKey(key="t", value=text, **most)) == limited
+
+
+@pytest.mark.parametrize("reload", [False, True])
+def test_the_key_of_a_take_is_its_owners(log, reload):
+    def take(lease_id, owner, wait_us=0):
+        want = entries.WantItem(queue="q", lease_id=lease_id, max=1, owner=owner, wait_us=wait_us)
+        want.idem, want.digest = "i", "d"
+        return log.add(want)
+
+    assert [take(f"line-{owner}", owner, MINUTE_US) for owner in ("ann", "bob")] == [results.InLine()] * 2
+    for _ in range(2):
+        if reload:
+            log.reload()
+        log.add(entries.PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+    assert [take(f"again-{owner}", owner) for owner in ("bob", "ann")] == [
+        results.LeasedBefore("line-bob"),
+        results.LeasedBefore("line-ann"),
+    ]
+    assert log.fold.shared.kept.pinned_of == {"ann": 2 * 128 + 2, "bob": 2 * 128 + 2}
+    for owner in ("ann", "bob"):
+        if reload:
+            log.reload()
+        log.add(entries.LeaveLine(lease_id=f"line-{owner}"))  # another has been answered
+        assert len(log.fold.queues.leases) == 2
+        log.add(entries.EndLease(lease_id=f"line-{owner}"))
+        assert take("anew", owner) == results.Nothing()
+        log.add(entries.PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+        log.add(entries.WantItem(queue="q", lease_id=f"other-{owner}", max=1))
+    assert not log.fold.queues.leases.takes

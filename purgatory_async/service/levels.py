@@ -15,13 +15,22 @@ def propose(state: State, entry: Entry, by: Guard) -> Later[Answer]:
     Raises:
         Problem: ``upgrade-pending``; nothing was proposed.
     """
-    level = state.fold.level
-    if level == LEVEL or entry.needed_level <= level:  # to ask an entry takes longer
+    if state.fold.level == LEVEL:  # to ask an entry takes longer
         return state.propose(entry, by)
-    return after(caught_up(state), partial(_propose, state, entry, by))
+    return after(check_level(state, entry), lambda _: state.propose(entry, by))
 
 
-def _propose(state: State, entry: Entry, by: Guard, _: None) -> Later[Answer]:
+def check_level(state: State, entry: Entry) -> Later[None]:
+    """Check that the state has the level of an entry, which no state loses.
+
+    Raises:
+        Problem: ``upgrade-pending``.
+    """
+    if entry.needed_level <= state.fold.level:
+        return None
+    return after(caught_up(state), partial(_check, state, entry))
+
+
+def _check(state: State, entry: Entry, _: None) -> None:
     if entry.needed_level > state.fold.level:
         raise problems.upgrade_pending(state.fold.level, entry.needed_level)
-    return state.propose(entry, by)

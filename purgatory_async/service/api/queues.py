@@ -7,10 +7,10 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async.durable.documents import compact
-from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems
+from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems, WantItem
 from purgatory_async.durable.fold.leases import Lease
 from purgatory_async.durable.fold.results import Put, PutSome, Result
-from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.fold.shared import SECOND, microseconds
 from purgatory_async.durable.later import after
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
@@ -27,8 +27,10 @@ from purgatory_async.service.contract.queue_messages import (
     TakeBody,
 )
 from purgatory_async.service.held.given import Given
+from purgatory_async.service.held.takers import Taken
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
+from purgatory_async.service.levels import check_level
 
 
 class _Body(Struct, forbid_unknown_fields=True):
@@ -75,22 +77,35 @@ def take_item(service: HttpService, request: Request) -> Given:
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     queue = request.key("queue")
-    body = decoded(request.body(), _TAKE, optional=True)
+    text = request.body()
+    body = decoded(text, _TAKE, optional=True)
+    most = 1 if isinstance(body.max, UnsetType) else body.max
+    order = WantItem(queue=queue, lease_id="", lease_us=lease_us(body.lease), max=most)
 
-    def _taken(leases: list[Lease]) -> Answer:
-        if not leases:
+    def _taken(taken: Taken) -> Answer:
+        if not taken.leases:
             return Answer(204, headers=wait.headers)
-        views = [_view(each) for each in leases]
-        return answer(200, views[0] if body.max is UNSET else LeasedItems(views), *wait.headers)
+        # Since an earlier request took them some of their time has passed.
+        since_us = service.state.now_us() if taken.replayed else None
+        views = [_view(each, since_us) for each in taken.leases]
+        given = views[0] if body.max is UNSET else LeasedItems(views)
+        return answer(200, given, *wait.headers, *replayed(taken))
 
-    lease, most = lease_us(body.lease), 1 if isinstance(body.max, UnsetType) else body.max
-    held_for = service.shortened(wait.seconds)
-    return service.held.takers.take(request, queue, held_for, lease=lease, most=most, then=_taken)
+    def _take(_: None) -> Given:
+        return service.held.takers.take(request, order, _taken)
+
+    def _once(once: Repeatable) -> Given:
+        order.idem, order.digest = once
+        order.owner, order.wait_us = request.grant.owner, microseconds(service.shortened(wait.seconds))
+        return after(check_level(service.state, order), _take)
+
+    return after(request.repeatable(text, order, service.state), _once)
 
 
-def _view(lease: Lease) -> Leased:
+def _view(lease: Lease, since_us: int | None) -> Leased:
     item = lease.item
-    return Leased(lease.id, str(item.number), item.text, lease.attempts, lease.lease_us / SECOND)
+    left_us = lease.lease_us if since_us is None else max(lease.until_us - since_us, 0)
+    return Leased(lease.id, str(item.number), item.text, lease.attempts, left_us / SECOND)
 
 
 def _entry_of(queue: str, body: _Body) -> PutItem | PutItems:

@@ -288,10 +288,9 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             _WAIT,
             {200: (Leased, LeasedItems), 204: None},
             query=("wait",),
-            headers=_PREFER,
+            headers=(REPEATABLE, "Prefer"),
             body=TakeBody,
-            problems=(*_QUEUE, *_HELD),
-            adds_up=True,
+            problems=(*_QUEUE, *_HELD, *_REPEATABLE, Kind.UPGRADE_PENDING),
         )
     },
     "/v1/queues/{queue}/purge": {

@@ -3,26 +3,34 @@
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from msgspec import UnsetType
+from msgspec.structs import replace
 
 from purgatory_async import PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.durable.fold.entries import LeaveLine, WantItem
-from purgatory_async.durable.fold.leases import ItemLeased, Lease, TakerLeft
-from purgatory_async.durable.fold.results import Nothing
+from purgatory_async.durable.fold.leases import ItemLeased, Lease, LeasesShared, TakerLeft
+from purgatory_async.durable.fold.results import Nothing, Refused
 from purgatory_async.durable.fold.shared import SECOND, Effect, microseconds
 from purgatory_async.durable.later import after, at_last
 from purgatory_async.durable.state import Answer, State
+from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.names import new_id
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.held.requests import HeldRequests
 from purgatory_async.service.visit import Visit
 
-OF_TAKERS: Final = ItemLeased, TakerLeft
+OF_TAKERS: Final = ItemLeased, LeasesShared, TakerLeft
 """The effects that takers hear; most steps have none."""
+
+
+class Taken(NamedTuple):
+    """What a taker gets: leases, none if its wait is over; ``replayed`` if an earlier one with its key took them."""
+
+    leases: list[Lease]
+    replayed: bool = False
 
 
 class Takers:
@@ -60,55 +68,48 @@ class Takers:
     def take(
         self,
         visit: Visit,
-        queue: str,
-        wait: float,
-        *,
-        lease: int | UnsetType,
-        most: int,
-        then: Callable[[list[Lease]], Given],
+        order: WantItem,
+        then: Callable[[Taken], Given],
     ) -> Given:
         """Lease the oldest items of a queue.
 
         Args:
-            visit: The request; its owner has the leases.
-            queue: Its checked name.
-            wait: Seconds to stand in line; 0 for not at all.
-            lease: Microseconds until the items go back; `UNSET` for as long as the queue says.
-            most: The most items.
-            then: Goes on with the request; called with the leases, none if the wait is over.
+            visit: The request.
+            order: What it asks for.
+            then: Goes on with the request.
 
         Raises:
             Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``; ``unauthorized`` or ``forbidden`` if
-                the tokens have changed; its items, if any, are back in their places.
+                the tokens have changed; its items, if any, are back in their places. ``idempotency-mismatch``.
             ClientLeft: The client left; its items, if any, are back in their places.
         """
         self.held_requests.check_limit()
-        order = _order(visit, queue, wait, lease, most)
+        order.lease_id = new_id()
         answer = self._state.propose(order, visit)
         if not isinstance(answer, Answer):
             return after(self._take(visit, order, answer), then)
         leases = _leases_in(answer, order)
         if leases or isinstance(answer.result, Nothing):
-            return then(leases)
+            return then(_taken(leases, order))
 
         def _go_on(_: bool) -> Given:
-            return then(self._woken(order)[0])
+            return then(_taken(self._woken(order)[0], order))
 
         return self.held_requests.hold(
             visit, order.lease_id, None, _go_on, otherwise=partial(self._leave, order)
         )
 
-    async def _take(
-        self, visit: Visit, order: WantItem, answer: Coroutine[Any, Any, Answer] | None
-    ) -> list[Lease]:
+    async def _take(self, visit: Visit, order: WantItem, answer: Coroutine[Any, Any, Answer] | None) -> Taken:
         until = self._timer.time() + order.wait_us / SECOND
         while True:
             leased, why = await self._stand_in_line(visit, order, answer)
             wait = until - self._timer.time()
             # After a long silence of this worker its takers have left their lines: they join again, at the end.
             if leased or why != "silent" or wait <= 0:
-                return leased
-            order, answer = _order(visit, order.queue, wait, order.lease_us, order.max), None
+                return _taken(leased, order)
+            # A new entry: the one before belongs to the log.
+            order = replace(order, lease_id=new_id(), wait_us=microseconds(wait), writer=None, number=0)
+            answer = None
 
     def hear(self, effect: Effect) -> None:
         """Wake the taker that an effect is about, if it is of this process. O(1)."""
@@ -118,6 +119,9 @@ class Takers:
                 self._leased[taker].append(effect.lease)
             elif self.held_requests.happened(taker):
                 self._leased[taker] = [effect.lease]
+        elif isinstance(effect, LeasesShared):
+            if self.held_requests.happened(effect.lease_id):
+                self._leased[effect.lease_id] = list(effect.leases)
         elif isinstance(effect, TakerLeft) and self.held_requests.happened(effect.lease_id):
             self._left[effect.lease_id] = effect.why
 
@@ -131,6 +135,7 @@ class Takers:
             nonlocal asked, stands
             asked = True
             given = await (answer or at_last(self._state.propose(order, visit)))
+            asked = not isinstance(given.result, Refused)
             if leases := _leases_in(given, order):
                 self._leased.setdefault(order.lease_id, leases)
                 return False
@@ -175,19 +180,17 @@ class Takers:
 
 
 def _leases_in(answer: Answer, order: WantItem) -> list[Lease]:
-    return [
-        each.lease
-        for each in answer.effects
-        if isinstance(each, ItemLeased) and each.lease.taker == order.lease_id
-    ]
+    """Return the leases that a taker has at once; raise why it was refused."""
+    if isinstance(answer.result, Refused):
+        raise problems.idempotency_mismatch(str(order.idem))
+    leases = list[Lease]()
+    for each in answer.effects:
+        if isinstance(each, ItemLeased) and each.lease.taker == order.lease_id:
+            leases.append(each.lease)
+        elif isinstance(each, LeasesShared) and each.lease_id == order.lease_id:
+            leases += each.leases
+    return leases
 
 
-def _order(visit: Visit, queue: str, wait: float, lease: int | UnsetType, most: int) -> WantItem:
-    return WantItem(
-        queue=queue,
-        lease_id=new_id(),
-        lease_us=lease,
-        wait_us=microseconds(wait),
-        max=most,
-        owner=visit.grant.owner,
-    )
+def _taken(leases: list[Lease], order: WantItem) -> Taken:
+    return Taken(leases, bool(leases) and leases[0].taker != order.lease_id)

@@ -137,11 +137,12 @@ def _put(draw, timed):
 
 
 def _take(draw, timed):
+    once, draw = _once(draw, "take")
     body = {"lease": 1.1} if timed and draw.random() < 0.5 else {}
     if draw.random() < 0.3:
         body["max"] = 2
     wait = "?wait=2200ms" if timed and draw.random() < 0.5 else ""
-    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/take{wait}", body or None, None
+    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/take{wait}", body or None, once
 
 
 def _give_back(draw, timed):

@@ -19,6 +19,7 @@ BOUNDS = {
         durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of
         durable.fold.operations:Operations.questions durable.fold.promises:Questions.waiting
         durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name durable.fold.queues:Queues.leases
+        durable.fold.leases:Leases.takes
         durable.fold.remembered:Remembered._entries durable.fold.replays:Replays._entries
         durable.fold.kept_signals:Key.signals durable.fold.kept_signals:Superseded._turns
         durable.listing:Listing._order_of durable.listing:Order._blocks durable.fold.needs:Voters._voters
@@ -29,7 +30,7 @@ BOUNDS = {
         held.stream:Streams.running held.takers:Takers._left
         held.takers:Takers._leased http.traffic:Traffic.held app:Application.held
         held.requests:HeldRequests._ended durable.fold.queues:Queues.takers
-        durable.fold.leases:Line.by_writer held.pacing:Pace._batches
+        durable.fold.leases:Line.by_writer durable.fold.takes:Take.in_line held.pacing:Pace._batches
     """,
     "requests under way, or connections": """
         access.check:Access._present app:Application.tasks http.unsent:Unsent._senders records:Records._unrecorded
@@ -84,7 +85,7 @@ async def fill(here):
         await here.held("GET", "/v1/wait?key=a&need=voters:9&wait=9s"),
         await here.held("GET", f"/v1/wait?key=a&prefix=y&since={newest}&wait=9s"),
         await here.held("GET", "/v1/operations/op?wait=9s"),
-        await here.held("POST", "/v1/queues/empty/take?wait=9s"),
+        await here.held("POST", "/v1/queues/empty/take?wait=9s", {}, [("idempotency-key", "t")]),
     ]
 
 

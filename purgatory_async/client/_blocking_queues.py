@@ -49,7 +49,10 @@ class QueueCalls(Calls):
     def take(
         self, queue: str, *, lease: Duration | None = None, timeout: Duration | None = 0.0
     ) -> Lease | None:
-        """Lease an item.
+        """Lease an item; however often it is sent, it leases once.
+
+        A lost answer is asked for again, and loses no lease. Services and stores of level 1 know no keys of takes:
+        there the item comes back when its lease ends.
 
         Args:
             queue: The queue to take from.

@@ -1,9 +1,10 @@
 """The verbs of queues and leases, each as a conversation (see `_talk`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
+from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem, RequestRefused
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
 from purgatory_async.client._verbs import Verbs, once, wait_for
 from purgatory_async.client.values import UNSET
@@ -12,6 +13,8 @@ from purgatory_async.durations import Duration, in_body
 T = TypeVar("T")
 
 _NO_CONTENT: Final = 204
+_WITHOUT_KEYS: Final = frozenset({"bad-header", "upgrade-pending"})
+"""How an older service, or one on an older store, refuses a take with an Idempotency-Key."""
 
 
 def lease_id(lease: Lease | str) -> str:
@@ -21,6 +24,8 @@ def lease_id(lease: Lease | str) -> str:
 
 class QueueVerbs(Verbs):
     """Verbs under one policy."""
+
+    _takes_have_keys = True
 
     def put(self, queue: str, item: object, delay: Duration | None = None) -> Talk[bool]:
         """Put an item."""
@@ -115,19 +120,22 @@ class QueueVerbs(Verbs):
         return self._read(request, lambda document: int(document["moved"]))
 
     def _taken(self, queue: str, body: Mapping[str, Any], timeout: Duration | None) -> Talk[Response]:
-        def ask(held: float) -> Request:
-            """Request items once."""
-            # Sent twice it may take twice as many; those without a holder come back when their leases end.
-            return Request(
-                "POST",
-                path("queues", queue, "take"),
-                query=wait_for(held),
-                body=body,
-                held=held,
-                twice_is_once=True,
-            )
+        request = once(path("queues", queue, "take"), body)
 
-        return (yield from self.poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout))
+        def ask(held: float) -> Request:
+            """Request items once: sent again it gets the leases whose answer was lost."""
+            # Without a key it may take twice as many; those without a holder come back when their leases end.
+            headers = request.headers if self._takes_have_keys else {}
+            return replace(request, query=wait_for(held), headers=headers, held=held)
+
+        while True:
+            keyed = self._takes_have_keys
+            try:
+                return (yield from self.poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout))
+            except RequestRefused as refused:
+                if not keyed or refused.slug not in _WITHOUT_KEYS:
+                    raise
+            self._takes_have_keys = False
 
 
 def _given(**members: object) -> dict[str, Any]:

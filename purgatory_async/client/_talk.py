@@ -4,9 +4,8 @@ Each is a generator: it yields a `Request` to send or a `Pause` to sleep, and re
 the async client only carry these out; retries, polls and giving up are decided here, and tested without a socket.
 
 A request that was never sent, or was refused with 429 or 503, may always be sent again. A request that the service may
-have carried out is sent again only if it is idempotent (reading, cancelling, and submitting, which has an
-Idempotency-Key).
-A proxy's 502 or 504 counts as a lost connection.
+have carried out is sent again only if it is idempotent (reading, cancelling, and submitting or taking, which have an
+Idempotency-Key). A proxy's 502 or 504 counts as a lost connection.
 """
 
 import json
@@ -24,7 +23,8 @@ from purgatory_async.durations import Duration, as_seconds
 T = TypeVar("T")
 
 TRY_LATER: Final = frozenset({429, 503})
-"""Nothing was done; the same request may succeed after ``Retry-After``."""
+"""Nothing was done; the same request may succeed after ``Retry-After``, unless an operator must act first."""
+_FOR_AN_OPERATOR: Final = "upgrade-pending"
 _NOT_MODIFIED: Final = 304
 LOST_BY_A_PROXY: Final = frozenset({502, 504})
 _DOTS: Final = {".": "%2E", "..": "%2E%2E"}  # else a normalised path loses them
@@ -191,8 +191,9 @@ def exchange(ask: Request | Callable[[float], Request], policy: Policy) -> Talk[
                 return answer
             if answer.status < 400:  # noqa: PLR2004 - a redirection
                 raise RequestRefused.not_understood(answer.status, answer.document)
-            if answer.status not in TRY_LATER:
-                raise RequestRefused.of(answer.status, answer.document)
+            refused = RequestRefused.of(answer.status, answer.document)
+            if answer.status not in TRY_LATER or refused.slug == _FOR_AN_OPERATOR:
+                raise refused
             at_least = _retry_after(answer)
         elif answer.sent and not request.twice_is_once:
             raise ServiceUnreachable(

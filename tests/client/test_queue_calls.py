@@ -33,6 +33,19 @@ async def test_a_queue_is_set_filled_shown_and_emptied(each):
 
 
 @served
+async def test_a_take_whose_answer_was_lost_loses_no_lease(each):
+    client = each.client
+    await client.put_batch("q", [{"item": 1}, {"item": 2}])
+    each.wire.lose = 1
+    taking = await each.start(client.take("q", timeout=5))
+    await each.advance(1)
+    lease = await taking
+    assert (lease.item, lease.attempts) == (1, 1)
+    assert (await client.queue("q")).leased == 1
+    await client.acknowledge(lease)
+
+
+@served
 async def test_a_returned_item_is_hidden_for_its_delay(each):
     client = each.client
     await client.put("q", 1, delay=2.0)

@@ -382,6 +382,36 @@ def test_bytes_that_are_no_text_are_shown_all_the_same():
         line.run(line.verbs.status("o"))
 
 
+def test_a_take_has_one_key_for_all_its_polls_and_retries():
+    line = Line(answer(204), BROKEN, answer(200, LEASED))
+    line.run(line.verbs.take("q", None, None))
+    line.answers = [answer(200, LEASED)]
+    line.run(line.verbs.take("q", None, None))
+    *first, other = (request.headers["Idempotency-Key"] for request in line.requests)
+    assert len({*first}) == 1
+    assert other not in first
+
+
+@pytest.mark.parametrize(
+    "refusal", [problem(503, "upgrade-pending"), problem(400, "bad-header")], ids=["store", "service"]
+)
+@pytest.mark.parametrize("verb", ["take", "take batch"])
+def test_an_older_service_is_asked_without_a_key(verb, refusal):
+    begin, reply, _ = VERBS[verb]
+    line = Line(refusal, reply, reply)
+    for _ in range(2):
+        line.run(begin(line.verbs))
+    assert [len(request.headers) for request in line.requests] == [1, 0, 0]
+    assert line.pauses == []
+
+
+def test_what_an_operator_must_do_first_is_not_asked_for_again():
+    line = Line(problem(503, "upgrade-pending"))
+    with pytest.raises(RequestRefused, match="503 upgrade-pending"):
+        line.run(line.verbs.put_batch("q", [{"item": 1}]))
+    assert line.pauses == []
+
+
 def test_an_operation_that_is_given_up_is_cancelled_in_one_try():
     line = Line(Lost("gone", sent=False))
     with pytest.raises(ServiceUnreachable):

@@ -17,7 +17,7 @@ from purgatory_async.client import Client
 
 GRAPH_S = 75  # fills the graphs, which show the last minute
 CLIENTS_PER_SECOND = 120
-SIZE = {"width": 1180, "height": 1120}
+SIZE = {"width": 1180, "height": 1240}
 COLOURS = 256  # a third of the bytes, and no difference to see
 
 # A few operations that wait longer than the demo's.
@@ -26,6 +26,10 @@ DEPLOYS = ("eu-north", "eu-west", "us-east", "us-west", "asia")
 
 def submit_long_waits(address):
     with closing(Client(address)) as client:
+        question = {"title": "Deploy 78 to eu-west?", "choices": ["yes", "no"], "comment": "optional"}
+        client.attach(
+            "deploy-78", ask={**question, "text": "The build passed; it has a migration."}, timeout="24h"
+        )
         client.submit(
             ["tests:77", "image:77", "review:77"], need="all", timeout=600, operation_id="release-77"
         )

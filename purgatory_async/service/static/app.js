@@ -58,6 +58,7 @@ async function refused(answer) {
   at("login").hidden = false;
   at("figures").hidden = true;
   at("by-id").hidden = answer.status !== 403;
+  at(answer.status === 403 ? "main" : "operations-column").append(at("detail"));
   if (answer.status === 403) alone(problem.detail);
   else if (hasToken()) trouble(problem.detail || "The token was refused.");
 }
@@ -68,7 +69,6 @@ function alone(why) {
   at("trouble").hidden = true;
   at("main").classList.remove("ending");
   at("main").classList.add("answering"); // if it may not, the service says so
-  at("main").append(at("detail"));
   detail.open();
 }
 

@@ -12,7 +12,9 @@ const detail = { id: null, state: null, from: null };
 function showDetail() {
   const id = location.hash.startsWith(DETAIL) ? decoded(location.hash.slice(DETAIL.length)) : null;
   const alone = at("figures").hidden;
-  if ((alone && at("by-id").hidden) || id === detail.id) return;
+  if (alone && at("by-id").hidden) return;
+  write(at("back"), alone ? "Close" : "Back to the list");
+  if (id === detail.id && detail.state !== "unknown") return; // another token may know it
   const left = detail.id;
   Object.assign(detail, { id, state: null });
   at("detail").hidden = id === null;
@@ -25,7 +27,6 @@ function showDetail() {
     const row = [...at("operations").children].find((each) => each.dataset.id === left);
     (row?.querySelector("a") ?? at(alone ? "asked-id" : "operations-title")).focus();
   } else {
-    write(at("back"), alone ? "Close" : "Back to the list");
     write(at("detail-title"), `Operation ${plain(id)}`);
     at("detail-title").focus();
     look(id);

@@ -101,7 +101,7 @@ export function fillQuestion(card, operation) {
   write(card.querySelector(".times"), ` · waiting for ${seconds(elapsed)} · ${until}`);
 }
 
-// It is no longer in the list: it has ended, or it is on another page.
+// It is no longer in the list: it has ended, or is on another page.
 export async function lookAgain(card) {
   if (card.classList.contains("gone")) return;
   const [id, asked] = card.dataset.id.split(" ");
@@ -150,11 +150,13 @@ async function send(card, operation, given) {
     const headers = { "Content-Type": "application/json" };
     const answer = await ask(`${path}/answer`, { method: "POST", headers, body: JSON.stringify(given) });
     const body = await answer.json();
-    if (!answer.ok) actionTrouble(body.detail);
-    const ended = answer.ok ? body : body.operation;
-    if (ended) end(card, ended);
-    else hold(card, false);
-    if (answer.ok) say(`Answered: ${prose(given.choice)}`);
+    if (answer.ok) {
+      end(card, body);
+      say(`Answered: ${prose(given.choice)}`);
+    } else {
+      actionTrouble(body.detail); // if another one was first, the next look at it shows how it ended
+      hold(card, false);
+    }
   } catch (error) {
     actionTrouble(sent
       ? `The answer is not confirmed (${error.message}). If the question stays, answer again: it counts once.`

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
+
+from msgspec import UNSET, UnsetType
 
 from purgatory_async.clock import MonotonicClock
 from purgatory_async.errors import as_integer
@@ -20,6 +22,7 @@ from purgatory_async.journal.schema import (
     NO_SUM,
     RESCHEDULE_VERSION,
     SCHEMA_VERSION,
+    AnswerWord,
     Outcome,
     Record,
     Reschedule,
@@ -29,6 +32,7 @@ from purgatory_async.journal.schema import (
 )
 from purgatory_async.timing import TimerQueue, TimingWheel
 
+_ANSWERS: Final[tuple[AnswerWord, ...]] = get_args(AnswerWord)
 _MOVED: Final = -1  # instead of the tick at which an operation entered the queue
 SET_NS: Final = 1_000_000_000  # less than that is no set clock, but a thread that waited between two readings
 
@@ -162,6 +166,8 @@ class Encoder:
             lateness_ns=None if deadline_ns is None else event.at_ns - deadline_ns,
             checks=event.checks,
             inserts=self._inserts(event, entered_tick, left_tick),
+            how=ended_how(event.operation),
+            by=ended_by(event.operation),
         )
 
     def _inserts(self, event: OperationEnded, entered_tick: int | None, left_tick: int) -> int | None:
@@ -229,6 +235,18 @@ def needed_by(operation: object) -> int:
     """The operation's attribute ``needed``; `NO_SUM` if it is missing, not an int or out of bounds."""
     needed = getattr(operation, "needed", NO_SUM)
     return needed if type(needed) is int and -NO_SUM < needed < NO_SUM else NO_SUM
+
+
+def ended_how(operation: object) -> AnswerWord | UnsetType:
+    """With which kind of answer a client ended the operation: the attribute ``how`` of its attribute ``ending``."""
+    how = getattr(getattr(operation, "ending", None), "how", None)
+    return next((word for word in _ANSWERS if word == how), UNSET)
+
+
+def ended_by(operation: object) -> str | UnsetType:
+    """Who did: the attribute ``by`` of its attribute ``ending``."""
+    by = getattr(getattr(operation, "ending", None), "by", None)
+    return as_text(by) if isinstance(by, str) else UNSET
 
 
 def checked_weight(weight: object) -> int:

@@ -11,8 +11,9 @@ from typing import IO, Any, Final, Literal, Protocol
 from zlib import crc32
 
 import pyarrow as pa
+from msgspec import UNSET
 
-from purgatory_async.journal.schema import FIELDS, Record, kinds
+from purgatory_async.journal.schema import ADDED, FIELDS, Record, kinds
 
 __all__ = ["add_checksum", "arrow_schema", "check_checksum", "check_columns", "record_batches"]
 
@@ -42,12 +43,14 @@ def arrow_schema() -> pa.Schema:
 
 
 def check_columns(found: pa.Schema) -> None:
-    """Check that a file has the columns of `FIELDS`; additional columns are fine.
+    """Check that a file has the columns of `FIELDS`; `ADDED` may be missing, and additional columns are fine.
 
     Raises:
         ValueError: A column is missing or of another type; the message names it.
     """
     for field in arrow_schema():
+        if field.name in ADDED and field.name not in found.names:
+            continue
         kind = found.field(field.name).type if field.name in found.names else "missing"
         if kind != field.type:
             raise ValueError(f"its column {field.name} must be {field.type}, got {kind}")
@@ -74,6 +77,8 @@ def _columns(schema: pa.Schema, kind: type[Record], records: Sequence[Record]) -
             yield pa.repeat(pa.scalar(kind.__struct_config__.tag, field.type), len(records))
         elif field.name in own:
             column: list[Any] = [getattr(record, field.name) for record in records]
+            if field.name in ADDED:
+                column = [None if value is UNSET else value for value in column]
             yield pa.array(column, field.type)
         else:
             yield pa.nulls(len(records), field.type)

@@ -75,7 +75,8 @@ def _checked_records(path: Path) -> list[Record]:
     check_checksum(path)
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         check_columns(file.schema_arrow)
-        records = [_from_row(row) for batch in file.iter_batches(columns=_NAMES) for row in batch.to_pylist()]
+        names = [name for name in _NAMES if name in file.schema_arrow.names]
+        records = [_from_row(row) for batch in file.iter_batches(columns=names) for row in batch.to_pylist()]
         if len(records) != file.metadata.num_rows:
             raise ValueError(f"it must have {file.metadata.num_rows} records, got {len(records)}")
     return records

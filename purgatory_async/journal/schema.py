@@ -18,10 +18,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 __all__ = [
+    "ADDED",
     "FIELDS",
     "NO_SUM",
     "RESCHEDULE_VERSION",
     "SCHEMA_VERSION",
+    "AnswerWord",
     "Outcome",
     "OutcomeWord",
     "Record",
@@ -48,6 +50,7 @@ Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 OutcomeWord = Literal["completed", "expired", "cancelled", "failed", "closed"]
+AnswerWord = Literal["complete", "fail", "answer"]
 
 
 class _Record(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="kind"):
@@ -117,6 +120,9 @@ class Outcome(_Record, frozen=True, tag="outcome"):
         checks: How often its condition was checked, the first time included.
         inserts: Its insertions into buckets of the timing wheel, cascades included; 0 without a deadline, None
             if it was rescheduled.
+        how: With which kind of answer a client ended it: a program completed or failed it, or a person answered its
+            question. Absent for any other end, such as a signal's.
+        by: Who gave that answer; absent if that is not known.
     """
 
     op_id: str
@@ -126,6 +132,8 @@ class Outcome(_Record, frozen=True, tag="outcome"):
     lateness_ns: Long | None = None
     checks: Int | None = None
     inserts: Int | None = None
+    how: AnswerWord | msgspec.UnsetType = msgspec.UNSET
+    by: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Stats(_Record, frozen=True, tag="stats"):
@@ -175,8 +183,13 @@ FIELDS: Final = (
     ("purged", "long"),
     ("tick_ns", "long"),
     ("wheel_size", "long"),
+    ("how", "string"),
+    ("by", "string"),
 )
 """The columns of a journal as a table, in order, with their Spark SQL types."""
+
+ADDED: Final = frozenset({"how", "by"})
+"""Columns that files of an earlier program lack."""
 
 
 def kinds() -> tuple[type[Record], ...]:

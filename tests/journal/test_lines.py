@@ -2,6 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from purgatory_async.journal._encoder import as_text
 from purgatory_async.journal.columns import record_batches
@@ -37,6 +39,8 @@ OUTCOMES = st.builds(
     lateness_ns=st.none() | LONG,
     checks=st.none() | INT,
     inserts=st.none() | INT,
+    how=st.sampled_from([UNSET, "complete", "fail", "answer"]),
+    by=st.just(UNSET) | TEXT,
 )
 STATS = st.builds(
     Stats,
@@ -86,7 +90,7 @@ def test_records_are_rows_of_columns_without_loss(records):
     for row, record in zip(rows, by_kind, strict=True):
         assert row["kind"] == type(record).__name__.lower()
         assert {name: row[name] for name in record.__struct_fields__} == {
-            name: getattr(record, name) for name in record.__struct_fields__
+            name: None if value is UNSET else value for name, value in asdict(record).items()
         }
 
 

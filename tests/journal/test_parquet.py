@@ -114,6 +114,13 @@ def test_a_segment_whose_column_is_missing_is_reported_by_name(sealed, name):
         list(read_segment(segment))
 
 
+def test_a_segment_from_before_answers_had_columns_is_read(sealed):
+    segment, data, records = sealed
+    segment.path.write_bytes(data)
+    pq.write_table(pq.read_table(segment.path).drop_columns(["how", "by"]), segment.path)
+    assert list(read_segment(segment)) == records
+
+
 def test_a_segment_whose_column_has_another_type_is_reported(sealed):
     segment, data, _ = sealed
     segment.path.write_bytes(data)

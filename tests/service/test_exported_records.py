@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from msgspec import UNSET
 
 from purgatory_async.journal import read_journal, segments
 from purgatory_async.journal.schema import Outcome, Stats
@@ -21,6 +22,8 @@ async def by_the_service(client):
             await client.signal(given[0], amount=given[1])
         elif verb == "end" and given[1] == "cancelled":
             await client.request("DELETE", f"/v1/operations/{given[0]}")
+        elif verb == "fail":
+            await client.request("POST", f"/v1/operations/{given[0]}/fail", {"error": 1, "by": given[1]})
         elif verb == "reschedule":
             path = f"/v1/operations/{given[0]}/reschedule"
             await client.request("POST", path, {"timeout": given[1]})
@@ -45,4 +48,7 @@ async def test_the_records_are_those_of_the_services_journal(make_client, tmp_pa
         "completed": 4,
         "expired": 1,
         "cancelled": 1,
+        "failed": 1,
     }
+    answers = [(record.how, record.by) for record in found if isinstance(record, Outcome) and record.how]
+    assert answers == [("complete", UNSET), ("fail", "ann")]

@@ -5,6 +5,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from msgspec import UNSET
 
 from purgatory_async.journal import REASONS, Journal, read_journal
 from purgatory_async.journal.schema import NO_SUM, Outcome, Reschedule, Signal, Stats, Submit
@@ -54,6 +55,30 @@ async def test_a_rescheduled_operation_is_late_after_its_new_deadline(make_clien
     assert (submit.op_id, submit.timeout_ns) == (moved.op_id, 5_000_000_000)
     assert (moved.mono_ns - submit.mono_ns, moved.timeout_ns) == (2_000_000_000, 10_000_000_000)
     assert (outcome.outcome, outcome.latency_ns, outcome.lateness_ns) == ("expired", 12_000_000_000, 0)
+
+
+async def test_an_answer_is_recorded_with_its_kind_and_who_gave_it(make_client, tmp_path):
+    client = make_client(journal=tmp_path)
+    answers = {
+        "answer": {"choice": "ok", "by": "ann"},
+        "complete": {"result": 1, "by": "b\ud800".encode("utf-8", "replace").decode()},
+        "fail": {"error": "no"},
+    }
+    for verb, body in answers.items():
+        await client.submit("a", id=verb, ask={"title": "Deploy?"})
+        await client.request("POST", f"/v1/operations/{verb}/{verb}", body)
+    await client.submit("a", id="signalled")
+    await client.signal("a")
+    await client.submit("b", id="gone", timeout=1)
+    await client.advance(2)
+    ends = [record for record in records(client, tmp_path) if isinstance(record, Outcome)]
+    assert [(end.outcome, end.how, end.by) for end in ends] == [
+        ("completed", "answer", "ann"),
+        ("completed", "complete", "b?"),
+        ("failed", "fail", UNSET),
+        ("completed", UNSET, UNSET),
+        ("expired", UNSET, UNSET),
+    ]
 
 
 async def test_one_shot_waits_are_recorded_too(make_client, tmp_path):

@@ -27,7 +27,7 @@ _WHOSE: Final = ("run_id", "node", "op_id", "seq", "mono_ns", "wall_ns")
 _COLUMNS: Final = {
     "submit": (*_WHOSE, "keys", "needed", "timeout_ns"),
     "reschedule": (*_WHOSE, "timeout_ns"),
-    "outcome": (*_WHOSE, "outcome", "latency_ns", "lateness_ns", "checks", "inserts"),
+    "outcome": (*_WHOSE, "outcome", "latency_ns", "lateness_ns", "checks", "inserts", "how", "by"),
 }
 _USED: Final = {"kind"}.union(*_COLUMNS.values())
 

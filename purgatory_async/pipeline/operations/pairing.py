@@ -25,6 +25,7 @@ OPERATIONS: Final = pa.schema(
         ("outcome", pa.string()),
         *((name, pa.int64()) for name in ("end_seq", "end_ns", "end_wall_ns", "latency_ns", "lateness_ns")),
         *((name, pa.int32()) for name in ("checks", "inserts")),
+        *((name, pa.string()) for name in ("how", "by")),
     ]
 )
 """What is known of an operation; from ``outcome`` on null while it is pending.
@@ -113,7 +114,7 @@ class Pairing:
         )
         columns = {
             **{name: begin[name] for name in ("run_id", "node", "op_id", "keys", "needed", "timeout_ns")},
-            **{name: end[name] for name in ("outcome", "checks", "inserts")},
+            **{name: end[name] for name in ("outcome", "checks", "inserts", "how", "by")},
             **{f"submit_{short}": begin[name] for short, name in _RECORD.items()},
             **{f"end_{short}": end[name] for short, name in _RECORD.items()},
             "deadline_ns": deadline_ns,

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from msgspec import Raw
 
 from purgatory_async.cluster import LogDamaged, MemoryLog, MemoryStore
 from purgatory_async.durable.checkpoints import export as module
@@ -13,7 +14,9 @@ from purgatory_async.durable.checkpoints.checkpointing import save
 from purgatory_async.durable.checkpoints.export import Export, export
 from purgatory_async.durable.documents import CountNeed
 from purgatory_async.durable.fold.entries import (
+    CompleteOperation,
     EndOperation,
+    FailOperation,
     RescheduleOperation,
     SetLevel,
     SignalKey,
@@ -100,6 +103,8 @@ SCRIPT = [
     ("end", "e", "cancelled"),
     ("submit", "f", {"keys": ("y",), "need": {"voters": 2}}),
     ("end", "f", "completed"),
+    ("submit", "g", {"keys": ("z",)}),
+    ("fail", "g", "ann"),
     ("advance", 1.5),
     ("signal", "m", 1),
     ("signal", "l", 1),
@@ -121,7 +126,12 @@ async def by_the_log(exported):
         elif verb == "signal":
             await exported.append(SignalKey(key=given[0], amount=given[1]))
         elif verb == "end":
-            await exported.append(EndOperation(id=given[0], how=given[1]))
+            completes = given[1] == "completed"
+            await exported.append(
+                CompleteOperation(id=given[0]) if completes else EndOperation(id=given[0], how=given[1])
+            )
+        elif verb == "fail":
+            await exported.append(FailOperation(id=given[0], error=Raw(b"1"), by=given[1]))
         elif verb == "reschedule":
             entry = RescheduleOperation(id=given[0], timeout_us=round(given[1] * 1e6), maker=None)
             await exported.append(entry)
@@ -336,6 +346,7 @@ async def test_the_page_turns_an_export_into_inputs_of_spark(exported, tmp_path)
         (3, 2**63 - 1),
         (1, 2_000_000_000),
         (1, 250_000_000),
+        (1, 2**63 - 1),
         (1, 2**63 - 1),
     ]
     assert (

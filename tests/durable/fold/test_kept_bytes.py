@@ -3,6 +3,8 @@
 from contextlib import closing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Raw
 
 from purgatory_async.durable.documents import CountNeed, KeyedSignal
@@ -15,6 +17,8 @@ from purgatory_async.durable.fold.entries import (
     SubmitOperation,
 )
 from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.items import Item, Queue
+from purgatory_async.durable.fold.kept_bytes import KeptBytes
 from purgatory_async.durable.fold.kept_signals import Key, Superseded
 from purgatory_async.durable.fold.restoring import restored
 from purgatory_async.durable.fold.results import OVER_BUDGET
@@ -132,3 +136,19 @@ def test_stale_turns_are_swept_and_never_taken():
 
 def test_a_new_state_has_the_budget_of_the_settings():
     assert Limits().max_kept == Settings().max_bytes
+
+
+@given(st.lists(st.integers(0, 20), unique=True, min_size=1), st.integers(0, 5), st.data())
+def test_a_queue_without_an_item_taken_back_is_in_order(places, taken, data):
+    queue = Queue("q", KeptBytes())
+    for place in places:
+        item = Item(place, place, 0, place, 0, 0, Raw(b"1"))
+        queue.weigh(item.size, None)
+        queue.keep(item)
+    queue.lift(queue.pick(min(taken, len(places) - 1)))
+    left = {item.number for item in queue.ready}
+    number = data.draw(st.sampled_from(sorted(left)))
+    assert queue.take_back(number)
+    assert not queue.take_back(number)
+    assert queue.size == 129 * (len(left) - 1)
+    assert [item.number for item in queue.pick(99)] == sorted(left - {number})

@@ -28,7 +28,7 @@ def journal(spark):
     here.submit("completed", 1 * MS, keys=("a", "b"), needed=2)
     here.submit("expired", 2 * MS)
     here.submit("pending", 3 * MS, timeout=None)
-    here.outcome("completed", 5 * MS, latency=4 * MS, checks=3, inserts=1)
+    here.outcome("completed", 5 * MS, latency=4 * MS, checks=3, inserts=1, how="answer", by="ann")
     here.outcome("completed", 6 * MS, outcome="expired", latency=5 * MS)
     here.outcome("expired", 203 * MS, outcome="expired", latency=201 * MS, lateness_ns=MS)
     here.outcome("never submitted", 204 * MS)
@@ -75,6 +75,8 @@ def test_an_operation_has_what_its_two_records_say(journal):
         "lateness_ns": None,
         "checks": 3,
         "inserts": 1,
+        "how": "answer",
+        "by": "ann",
     }
 
 

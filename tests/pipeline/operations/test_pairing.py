@@ -31,6 +31,7 @@ def record(seq, owner, op_id, kind, at_ns, *, bare=False):
         row |= {"timeout_ns": None if bare else 9}
     if kind == "outcome":
         row |= {"outcome": "expired" if at_ns % 2 else "completed", "checks": seq, "inserts": None}
+        row |= {"how": None if bare else "fail", "by": None if bare else f"person {seq}"}
         row |= {"latency_ns": None if bare else at_ns + 1, "lateness_ns": None}
     return row
 
@@ -95,10 +96,12 @@ def life(begin, moves, end):
         held_ns = end["mono_ns"] - begin["mono_ns"]
         late = end["outcome"] == "expired" and due_ns is not None
         late_ns = end["mono_ns"] - due_ns if late else None
-    end = end or dict.fromkeys(("outcome", "seq", "mono_ns", "wall_ns", "latency_ns", "checks", "inserts"))
+    end = end or dict.fromkeys(
+        ("outcome", "seq", "mono_ns", "wall_ns", "latency_ns", "checks", "inserts", "how", "by")
+    )
     return {
         **{name: begin[name] for name in ("run_id", "node", "op_id", "keys", "needed", "timeout_ns")},
-        **{name: end[name] for name in ("outcome", "checks", "inserts")},
+        **{name: end[name] for name in ("outcome", "checks", "inserts", "how", "by")},
         "deadline_ns": due_ns,
         "rescheduled_ns": moves[0]["mono_ns"] if moves else None,
         "submit_seq": begin["seq"],

@@ -33,7 +33,8 @@ def agent(service: Client, version: str) -> None:
         announce="chat",
         deliver="chat",
     )
-    print(f"deploy {version}: {question.choice or question.state}")  # expired is no "no"
+    # Expired is no "no". Written at once, since the replicas may share a terminal.
+    sys.stdout.write(f"deploy {version}: {question.choice or question.state}\n")
 
 
 def bot(service: Client, chat: str) -> None:

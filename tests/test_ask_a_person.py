@@ -171,22 +171,22 @@ class Scene:
                 assert code == -signal.SIGKILL, logged
                 self.served.start()
             for name, (process, *command) in [*self._running.items()]:
-                if process.poll() == -signal.SIGKILL:
-                    self.end(name)
+                if process.poll() not in {None, 0}:
+                    self.end(name)  # which shows an error, if it has died of that
                     self.start(name, *command)
             with suppress(*CUT):  # the service may just be dead
                 return holds()
 
         return until(tended, what)
 
-    def told(self, version):
+    def told(self, version, press=None):
         """Let two replicas ask about a version, a bot announce it and a person agree; everything happens once."""
         (chat := self._folder / version).mkdir()
         self.start("bot", "bot", chat)
         for name in ("agent", "replica"):
             self.start(name, "agent", version)
         url = self.until(lambda: messages(chat), "the question")[0].rpartition(" ")[2]
-        self.until(lambda: presses(url), "the answer")
+        self.until(lambda: (press or presses)(url), "the answer")
         for name in ("agent", "replica"):
             self.until(lambda name=name: self._running[name][0].poll() == 0, name)
             assert self.end(name) == (0, f"deploy {version}: yes\n")

@@ -148,8 +148,9 @@ class Scene:
         self._running = {}
 
     def start(self, name, role, argument):
-        process = python(EXAMPLE, role, self.roads[name].address, argument)
-        self._running[name] = (self._stack.enter_context(process), role, argument)
+        process = self._stack.enter_context(python(EXAMPLE, role, self.roads[name].address, argument))
+        self._stack.callback(process.kill)
+        self._running[name] = (process, role, argument)
 
     def kill(self, name):
         (self.served.process if name == "service" else self._running[name][0]).kill()

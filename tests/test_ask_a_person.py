@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 EXAMPLE = ROOT / "examples" / "ask_a_person.py"
 CUT = (OSError, http.client.HTTPException)
-# Who dies, at whose requests, and when: before one arrives, once it is sent, once the service has answered it.
+# What is killed, at whose requests, and when: before one arrives, once it is sent, once the service has answered it.
 DEATHS = [
     ("agent", "agent", "unsent"),
     ("agent", "agent", "sent"),
@@ -34,18 +34,18 @@ DEATHS = [
     ("service", "person", "sent"),
     ("service", "person", "answered"),
 ]
-REQUESTS = {"agent": 2, "bot": 7, "person": 2}  # at least, if nobody dies
+REQUESTS = {"agent": 2, "bot": 7, "person": 2}  # of a party, at least, if nothing is killed
 
 
 class Road(http.server.ThreadingHTTPServer):
-    """A party's way to the service, on which a kill can be planned."""
+    """A party's way to the service: a proxy that kills at a planned request."""
 
     daemon_threads = True
 
     def __init__(self, port):
         super().__init__(("127.0.0.1", 0), Passage)
         self.service = port
-        self._numbers, self._planned, self._kill = count(1), None, None
+        self.requests, self._planned, self._kill = 0, None, None
         self._lines = set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -54,15 +54,16 @@ class Road(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def plan(self, number, moment, kill):
-        """Kill at a request, counted from now on."""
-        self._numbers, self._planned, self._kill = count(1), (number, moment), kill
+        """Kill at a request of the next story."""
+        self._planned, self._kill = (number, moment), kill
 
     @property
     def killed(self):
         return self._planned is None
 
     def next(self):
-        return next(self._numbers)
+        self.requests += 1  # one after the other, as a party sends them
+        return self.requests
 
     def is_fatal(self, number, moment):
         """Kill if this is the planned moment; returns whether it is."""
@@ -164,7 +165,7 @@ class Scene:
         return process.returncode, output
 
     def until(self, holds, what):
-        """Wait until something holds; who is killed meanwhile starts again."""
+        """Wait until something holds; a party that is killed meanwhile starts again."""
 
         def tended():
             if self.served.process.poll() is not None:
@@ -173,7 +174,7 @@ class Scene:
                 self.served.start()
             for name, (process, *command) in [*self._running.items()]:
                 if process.poll() not in {None, 0}:
-                    self.end(name)  # which shows an error, if it has died of that
+                    self.end(name)  # asserts that it died of no error
                     self.start(name, *command)
             with suppress(*CUT):  # the service may just be dead
                 return holds()
@@ -183,10 +184,14 @@ class Scene:
     def told(self, version, press=None):
         """Let two replicas ask about a version, a bot announce it and a person agree; everything happens once."""
         (chat := self._folder / version).mkdir()
+        for road in self.roads.values():
+            road.requests = 0
         self.start("bot", "bot", chat)
         for name in ("agent", "replica"):
             self.start(name, "agent", version)
         url = self.until(lambda: messages(chat), "the question")[0].rpartition(" ")[2]
+        for name in ("agent", "replica"):  # each has asked, and waits
+            self.until(lambda name=name: self.roads[name].requests >= REQUESTS["agent"], name)
         self.until(lambda: (press or presses)(url), "the answer")
         for name in ("agent", "replica"):
             self.until(lambda name=name: self._running[name][0].poll() == 0, name)
@@ -236,7 +241,7 @@ def scene(tmp_path):
 
 
 @pytest.mark.parametrize(("victim", "road", "moment"), DEATHS)
-def test_a_kill_at_any_request_asks_nobody_twice(scene, victim, road, moment):
+def test_a_kill_at_any_request_loses_and_doubles_nothing(scene, victim, road, moment):
     for number in count(1):
         scene.roads[road].plan(number, moment, lambda: scene.kill(victim))
         scene.told(f"1.{number}")
@@ -247,7 +252,7 @@ def test_a_kill_at_any_request_asks_nobody_twice(scene, victim, road, moment):
     assert scene.asked() == [(f"deploy-1.{each + 1}", *yes) for each in range(number)]
 
 
-def test_who_asks_again_gets_the_answer_and_asks_nobody(scene):
+def test_asking_again_gives_the_answer_and_no_message(scene):
     scene.told("77")
     scene.start("agent", "agent", "77")
     assert scene.end("agent") == (0, "deploy 77: yes\n")

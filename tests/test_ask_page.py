@@ -100,7 +100,7 @@ def webhook(posted):
 
 def programs(port):
     """The page's programs, by the names under which it saves them."""
-    named = re.findall(r"[Ss]ave it as `(\w+\.py)`", PAGE)
+    named = re.findall(r"[Ss]ave\s+it\s+as\s+`(\w+\.py)`", PAGE)
     texts = [block.text.replace("8765", str(port)) for block in BLOCKS if block.language == "python"]
     return dict(zip(named, texts, strict=True))
 

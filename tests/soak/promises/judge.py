@@ -77,14 +77,21 @@ class Heard:
         read: The rounds of which each process of askers has read the answer.
         accepted: The different answers to each round that were accepted.
         shown: The ends that were shown of each.
+        expired: When each was first shown as expired, by the clock of the askers.
     """
 
     def __init__(self, faults: Faults) -> None:
         self.read: Final[dict[str, set[str]]] = {}
         self.accepted: Final[dict[str, set[str]]] = {}
         self.shown: Final[dict[str, list[End]]] = {}
+        self.expired: Final[dict[str, float]] = {}
+        self._asked: Final[dict[str, float]] = {}
+        self._moved: Final[dict[str, float]] = {}
         self._faults: Final = faults
-        self._due: Final[dict[str, float]] = {}  # by the clock of the askers
+
+    def due(self, name: str) -> float:
+        """Return before when a round cannot have expired, by the clock of the askers, of whom all have told."""
+        return max(self._asked[name] + timeout_of(name), self._moved.get(name, 0.0) + MOVED_S)
 
     def hear(self, who: str, line: Line) -> None:
         """Note a line of somebody's."""
@@ -94,9 +101,9 @@ class Heard:
         elif step == "unanswered":
             self._faults.counts["unanswered"] += 1
         elif step == "ask":
-            self._due.setdefault(name, at + timeout_of(name))
+            self._asked[name] = min(at, self._asked.get(name, at))
         elif step == "moved":
-            self._due[name] = max(self._due[name], line["sent"] + MOVED_S)
+            self._moved[name] = max(line["sent"], self._moved.get(name, 0.0))
         elif step == "read":
             self.read.setdefault(who, set()).add(name)
         if "view" in line:
@@ -112,8 +119,8 @@ class Heard:
                 self._faults.wrong("lost", f"{name} is {end} after {line['accepted']} was accepted")
         if line["step"] == "delivered" and end[0] != line["state"]:
             self._faults.wrong("early", f"{name} is {end[0]} when {line['state']} is delivered")
-        if end[0] == "expired" and at < self._due[name]:
-            self._faults.wrong("early", f"{name} expired {self._due[name] - at:.4f} s before its time")
+        if end[0] == "expired":
+            self.expired[name] = min(at, self.expired.get(name, at))
 
 
 def judge(faults: Faults, heard: Heard, log: Log, names: Iterable[str], last: Mapping[str, End]) -> None:
@@ -126,8 +133,7 @@ def judge(faults: Faults, heard: Heard, log: Log, names: Iterable[str], last: Ma
         names: All rounds.
         last: What is shown of each in the end.
     """
-    for what in log.early:
-        faults.wrong("early", what)
+    _early(faults, heard, log)
     for position in log.differing:
         faults.wrong("different", f"a worker's digest at position {position}")
     for name in names:
@@ -143,3 +149,11 @@ def judge(faults: Faults, heard: Heard, log: Log, names: Iterable[str], last: Ma
         for shown in [*heard.shown.get(name, ()), last.get(name)]:
             if shown != of.ends[-1]:
                 faults.wrong("lost", f"{name} ended {of.ends[-1]}, shown was {shown}")
+
+
+def _early(faults: Faults, heard: Heard, log: Log) -> None:
+    for what in log.early:
+        faults.wrong("early", what)
+    for name, at in heard.expired.items():
+        if at < heard.due(name):
+            faults.wrong("early", f"{name} expired {heard.due(name) - at:.4f} s before its time")

@@ -162,6 +162,18 @@ def test_what_was_told_otherwise_is_counted(fault, line):
     assert fault in faults(lines=[{"name": ASKED, **line}])
 
 
+def test_the_first_to_ask_sets_the_time_though_heard_last():
+    shown = {"step": "read", "view": view(EXPIRED), "name": "left-8", "at": 100 + timeout_of("left-8")}
+    for asked, early in (([100.5, 100.0], 0), ([100.5, 100.1], 1)):
+        found = Faults()
+        heard = Heard(found)
+        heard.hear("one", {"step": "ask", "name": "left-8", "at": asked[0]})
+        heard.hear("one", shown)
+        heard.hear("the other", {"step": "ask", "name": "left-8", "at": asked[1]})
+        judge(found, heard, Log(), (), {})
+        assert found.counts["early"] == early
+
+
 def test_what_is_shown_in_the_end_is_compared():
     assert faults(last=(EXPIRED, EXPIRED)) == faults(last=((None, None, None), EXPIRED)) == {"lost": 1}
 

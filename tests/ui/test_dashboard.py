@@ -169,7 +169,7 @@ def test_a_service_that_is_stuck_is_said_too(service, visit):
 @pytest.mark.parametrize("width", [390, 1400])
 def test_light_and_dark_are_pictures_and_not_the_same_one(service, client, visit, tmp_path, width):
     for number in range(30):
-        client.submit([f"orders/{number % 7}/confirmed"], timeout=30 + number * 200)
+        client.submit([f"orders/{number % 7}/confirmed"], timeout=300 + number * 200)
     grounds = {}
     for scheme in ("light", "dark"):
         page = visit(service.address, color_scheme=scheme, viewport={"width": width, "height": 900}).page

@@ -103,3 +103,16 @@ def test_each_prefix_is_recomputed_over_all_nodes_and_slices(spark, tmp_path):
     assert sum(row["recommended"] for row in rows) == 3
     assert json.loads((out / "summary.json").read_text()) == found
     assert "A timeout for each prefix" in (out / "whatif.html").read_text()
+
+
+def test_a_moved_deadline_needs_signals_of_a_later_slice(spark, tmp_path):
+    node = Node()
+    node.submit("moved", 0)
+    node.reschedule("moved", 100 * MS, 20 * SECOND)
+    node.signal("a", 10 * SECOND)
+    # Without a record of this end only the signal can say that it completes.
+    live(tmp_path, node.records)
+    out = tmp_path / "out"
+    out.mkdir()
+    found = run(tmp_path, Wanted((0.05, 0.2), (0.001,), (8,)), out, spark)
+    assert [(line["completed"], line["expired"]) for line in found["settings"]] == [(0, 1), (1, 0)]

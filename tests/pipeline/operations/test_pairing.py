@@ -7,7 +7,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from purgatory_async.journal.columns import arrow_schema
@@ -128,7 +128,16 @@ def by_seq(rows):
     return sorted(rows, key=lambda row: row["seq"])
 
 
+MOVED_THEN_ENDED = [
+    record(seq, ("run", "n1"), "1", kind, 11 * seq)
+    for seq, kind in enumerate(
+        ("reschedule", "submit", "reschedule", "reschedule", "outcome", "reschedule"), 1
+    )
+]
+
+
 @given(RECORDS, st.randoms(), st.sampled_from([1, 3, 100]), st.sampled_from([1, 3, 64]))
+@example(MOVED_THEN_ENDED, random.Random(1), 3, 1)
 def test_pairing_agrees_with_a_sequential_reading(rows, chance, size, number):
     expected, strange = oracle(rows)
     chance.shuffle(rows)  # a reader may get them in any order

@@ -46,6 +46,20 @@ def test_all_that_was_answered_survives_a_kill(worker, file_store):
     assert second.request("POST", "/v1/queues/q/take").json["item"] == "leased"
 
 
+def test_a_take_whose_worker_was_killed_is_sent_to_another(worker, file_store):
+    here, there = worker(file_store).ready(), worker(file_store).ready()
+    once = {"Idempotency-Key": "once"}
+    here.request("POST", "/v1/queues/q/items", {"items": [{"item": 1}, {"item": 2}]})
+    lease = here.request("POST", "/v1/queues/q/take", {"lease": 600}, once).json["lease"]
+    here.kill()
+    for each in (there, worker(file_store).ready()):
+        again = each.request("POST", "/v1/queues/q/take?wait=5s", {"lease": "10m"}, once)
+        assert (again.json["lease"], again.json["item"], again.json["attempts"]) == (lease, 1, 1)
+        assert again.headers["idempotency-replayed"] == "true"
+    assert there.request("POST", f"/v1/leases/{lease}/ack").status == 204
+    assert there.request("POST", "/v1/queues/q/take", {"lease": 600}, once).json["item"] == 2
+
+
 def test_all_workers_killed_at_once_find_all_again(worker, file_store):
     workers = [worker(file_store).ready() for _ in range(3)]
     indexes, leases = [], []

@@ -125,7 +125,7 @@ class QueueVerbs(Verbs):
         def ask(held: float) -> Request:
             """Request items once: sent again it gets the leases whose answer was lost."""
             # Without a key it may take twice as many; those without a holder come back when their leases end.
-            headers = request.headers if self._takes_have_keys else {}
+            headers = request.headers if self._takes_have_keys else dict[str, str]()
             return replace(request, query=wait_for(held), headers=headers, held=held)
 
         while True:

@@ -90,6 +90,8 @@ def by_slices(records, last_ns):
 @given(EVENTS)
 # From -1 ms, the end of a slice, to 1 ms; and a signal on the key in the slice before.
 @example([("n1", 5 * MS, "a"), ("n1", 24 * MS, (["a"], 1, True, False)), ("n1", 2 * MS, "a")])
+# Its deadline was moved behind the slices in which its first timeout would have ended.
+@example([("n1", 31 * MS, "b"), ("n1", MS, (["a"], 1, True, True)), ("n1", 60 * MS, "a")])
 def test_slice_by_slice_operations_end_as_they_do_all_at_once(events):
     records, last_ns = journal(events)
     assert by_slices(records, last_ns) == at_once(records, last_ns)

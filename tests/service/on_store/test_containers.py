@@ -55,7 +55,6 @@ BOUNDS = {
     """,
     "a number in the code: its routes, labels, tasks, seconds and positions": """
         api.endpoint:Endpoint.answers api.endpoint:_Node.by_text http.traffic:Traffic._lines
-        held.held:Held._hearers
         http.traffic:Traffic._refused http.traffic:_Line.statuses durable.fold.fold:Fold._lately
         durable.fold.fold:Fold._rules durable.fold.log_clock:LogClock._wakeups
         durable.fold.operation_rules:OperationRules.by_kind durable.fold.queue_rules:QueueRules.by_kind

@@ -288,11 +288,11 @@ def unknown_operation(operation_id: str) -> Problem:
 
 
 def forgotten(operation_id: str, retention: float, most_bytes: int) -> Problem:
-    """The operation ended, and its retention time is over or was cut to free memory."""
+    """The operation ended, and its time is over, was cut to free memory, or ended by a forget."""
     return Problem(
         Kind.FORGOTTEN,
         f"the operation {shown(operation_id)} ended and is forgotten: ended operations are kept for {retention:g} s, "
-        f"or less while what is kept exceeds {most_bytes} bytes",
+        f"or less while what is kept exceeds {most_bytes} bytes; with keep, for that time or until a forget",
     )
 
 

@@ -39,7 +39,7 @@ async def test_the_oldest_are_forgotten_when_full_with_a_reason(client):
     assert reply.status == 410
     assert reply.json["detail"] == (
         "the operation 'op0' ended and is forgotten: ended operations are kept for 60 s, "
-        "or less while what is kept exceeds 102400 bytes"
+        "or less while what is kept exceeds 102400 bytes; with keep, for that time or until a forget"
     )
 
 

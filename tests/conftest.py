@@ -127,12 +127,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.import_plugin("purgatory_async.testing.plugin")
 
 
-def pytest_sessionfinish() -> None:
-    """Save what was covered while this process still lives: pytest-xdist kills a worker that takes 10 s to exit."""
-    coverage = sys.modules.get("coverage")
-    running = coverage and coverage.Coverage.current()
-    if running:
-        running.save()
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Save what a worker of pytest-xdist covered while it lives: one that takes 10 s to exit is killed."""
+    if hasattr(session.config, "workerinput") and (coverage := sys.modules.get("coverage")):
+        running = coverage.Coverage.current()
+        if running:
+            running.save()
 
 
 class Watchdog:

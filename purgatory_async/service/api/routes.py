@@ -1,6 +1,7 @@
 """The table of all paths and methods: endpoint, permission, bodies, answers and problems."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from purgatory_async.durable.documents import OperationView, SignalBody
@@ -83,6 +84,7 @@ _ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
 _HELD: Final = (Kind.OVERLOADED, Kind.DRAINING, Kind.GAP)
 _REPEATABLE: Final = (Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER)
 _ANSWERED: Final = (*_ID, Kind.ALREADY_ENDED, Kind.OVERLOADED, *_REPEATABLE, Kind.UPGRADE_PENDING)
+_CHANGE: Final = partial(Endpoint, answers={200: OperationView}, headers=(REPEATABLE,), problems=_ANSWERED)
 _LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
 _LINK: Final = (Kind.UNKNOWN_LINK, Kind.LINK_EXPIRED, Kind.FORGOTTEN, Kind.STORE_UNAVAILABLE)
 _QUEUE: Final = (Kind.BAD_KEY,)
@@ -147,48 +149,15 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             problems=(*_ID, Kind.ALREADY_ENDED, Kind.LINKS_OFF),
         )
     },
-    "/v1/operations/{id}/complete": {
-        "POST": Endpoint(
-            answers.complete_operation,
-            _ANSWER,
-            {200: OperationView},
-            headers=(REPEATABLE,),
-            body=Complete,
-            problems=_ANSWERED,
-        )
-    },
+    "/v1/operations/{id}/complete": {"POST": _CHANGE(answers.complete_operation, _ANSWER, body=Complete)},
     "/v1/operations/{id}/fail": {
-        "POST": Endpoint(
-            answers.fail_operation,
-            _ANSWER,
-            {200: OperationView},
-            headers=(REPEATABLE,),
-            body=Fail,
-            needs_body=True,
-            problems=_ANSWERED,
-        )
+        "POST": _CHANGE(answers.fail_operation, _ANSWER, body=Fail, needs_body=True)
     },
     "/v1/operations/{id}/answer": {
-        "POST": Endpoint(
-            answers.answer_operation,
-            _ANSWER,
-            {200: OperationView},
-            headers=(REPEATABLE,),
-            body=PersonsAnswer,
-            needs_body=True,
-            problems=_ANSWERED,
-        )
+        "POST": _CHANGE(answers.answer_operation, _ANSWER, body=PersonsAnswer, needs_body=True)
     },
     "/v1/operations/{id}/reschedule": {
-        "POST": Endpoint(
-            answers.reschedule_operation,
-            _WAIT,
-            {200: OperationView},
-            headers=(REPEATABLE,),
-            body=Reschedule,
-            needs_body=True,
-            problems=_ANSWERED,
-        )
+        "POST": _CHANGE(answers.reschedule_operation, _WAIT, body=Reschedule, needs_body=True)
     },
     "/v1/operations/{id}/forget": {
         "POST": Endpoint(

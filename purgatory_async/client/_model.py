@@ -130,7 +130,7 @@ class Operation:
 
     @property
     def choice(self) -> str | None:
-        """What a person chose; None if nobody answered its question."""
+        """What a person chose; None without a person's answer."""
         return self._answered("choice")
 
     @property

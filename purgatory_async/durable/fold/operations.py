@@ -79,7 +79,7 @@ class Operation(SignalledOperation):
         owner: Who submitted it; None without tokens.
         size: The bytes that it counts, without its signals.
         promise: What else it has; None for nothing.
-        ending: Who ended it; None while it is pending, and if nobody answered.
+        ending: Who ended it; None while it is pending, and without an answer.
     """
 
     __slots__ = (

@@ -1,6 +1,6 @@
-"""Tells queues what happens to operations: each gets an item in the very step.
+"""Tells queues what happens to operations: each gets an item in the same step.
 
-A submission may be refused for want of room, an end never is. What ends with one cause is told once all of it has
+A submission may be refused for want of room, an end never is. What ends with one cause is put once all of it has
 ended, so that the order does not depend on how the ends were found.
 """
 

@@ -80,7 +80,7 @@ class _Key:
 
 
 class Signer:
-    """Makes tokens with the first of some secrets, and opens those of all of them.
+    """Makes tokens with the first of some secrets, and opens tokens of each.
 
     Args:
         known: At least one secret.
@@ -147,7 +147,7 @@ def random_signer() -> Signer:
     return Signer([secrets.token_bytes(SECRET_BYTES)])
 
 
-_WRONG: Final = bytes(_LEAST)  # as long as a real one, and signed by nobody
+_WRONG: Final = bytes(_LEAST)  # as long as a real one, and signed with no secret
 
 
 def _decoded(token: bytes) -> bytes:

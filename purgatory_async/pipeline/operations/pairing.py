@@ -60,7 +60,7 @@ class Pairing:
     begun: Ints  # rows of the submissions that begin an operation
     ended: Ints  # for each of those the row of the outcome that ends it; -1 while it is pending
     early: NDArray[np.bool_]  # which outcomes have no submission before them
-    moved_first: Ints  # for each row of ``begun`` that of its first reschedule; -1 without any
+    moved_first: Ints  # for each row of ``begun`` the row of its first reschedule; -1 without any
     moved_last: Ints  # and of its last one
     astray: tuple[
         NDArray[np.bool_], NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Answers end an operation once, by somebody who is named; the very answer again is no fault."""
+"""Answers end an operation once, by a name; the same answer again is no fault."""
 
 import pytest
 

@@ -94,7 +94,7 @@ class Heard:
         return max(self._asked[name] + timeout_of(name), self._moved.get(name, 0.0) + MOVED_S)
 
     def hear(self, who: str, line: Line) -> None:
-        """Note a line of somebody's."""
+        """Note a line of one of the processes."""
         name, step, at = line["name"], line["step"], line["at"]
         if step == "odd":
             self._faults.wrong("different", f"{name}: {line['what']}")

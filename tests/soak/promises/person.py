@@ -51,7 +51,7 @@ class Person:
         sys.stdout.flush()
 
     def odd(self, name: str, reply: Reply, *statuses: int) -> bool:
-        """Whether the status is none of those, which is told."""
+        """Report a status that is not expected; return whether it was."""
         if reply.status not in statuses:
             self.tell(name, "odd", what=f"{reply.status} {reply.body}")
         return reply.status not in statuses

@@ -26,6 +26,11 @@ LAYERS = {
         *("pipeline.whatif.satisfy", "pipeline.whatif.wheel_sim"),
     ),
     "time as text": ("durations", "deadlines"),
+    # What operations and leases look like to their users, and the verbs for coroutines, however they are carried out.
+    "client model": (
+        *("client._model", "client.values", "client._bodies", "client._signals", "client._backend"),
+        *("client._awaiting_*", "client._async_verbs", "client._work"),
+    ),
     "metrics": ("metrics",),
     # What outlives its process: a fold of one ordered log, how entries come to it, its checkpoints.
     "durable": ("durable", "durable.*"),
@@ -134,6 +139,13 @@ FORBIDDEN = (
         "one engine is one client; the others work without it",
     ),
     (KAFKA_NEEDS, EVERYWHERE, ("kafka.*",), "only the broker speaks Kafka's protocol"),
+    (
+        ("anyio",),
+        ("client model",),
+        (),
+        "the verbs are awaited on any loop, with no more than the standard library",
+    ),
+    (("httpx2",), ("client model",), (), "a store in this process needs no client"),
     (("httpx2",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
     (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
     (

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from purgatory_async.client._bodies import given, listed
 from purgatory_async.client._model import Link, Operation
 from purgatory_async.client._talk import Request, Talk, path
-from purgatory_async.client._verbs import Verbs, given, listed, once
+from purgatory_async.client._verbs import Verbs, once
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration, in_body
 

@@ -1,24 +1,23 @@
 """The client for coroutines."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 import httpx2
 
-from purgatory_async.client._awaiting_answers import AnswerCalls
-from purgatory_async.client._awaiting_operations import OperationCalls
-from purgatory_async.client._awaiting_queues import QueueCalls
+from purgatory_async.client._async_verbs import AsyncVerbs
 from purgatory_async.client._calls import ServiceVerbs
-from purgatory_async.client._model import Event, KeyState
+from purgatory_async.client._model import ServiceError
 from purgatory_async.client._sessions import AsyncSession
-from purgatory_async.client._signals import AsyncSignals
 from purgatory_async.client._talk import Policy
-from purgatory_async.client.values import UNSET
-from purgatory_async.durations import Duration
+
+if TYPE_CHECKING:
+    from purgatory_async.client._backend import Backend
 
 
-class AsyncClient(OperationCalls, AnswerCalls, QueueCalls):
+class AsyncClient(AsyncVerbs):
     """An async client of a purgatory service; it has the arguments and methods of `Client`."""
 
     def __init__(
@@ -33,43 +32,18 @@ class AsyncClient(OperationCalls, AnswerCalls, QueueCalls):
         policy = policy or Policy()
         self._verbs = ServiceVerbs(policy)
         self._session = AsyncSession(address, token=token, policy=policy, transport=transport, sleep=sleep)
+        self._backend = cast("Backend", _Carried(self._verbs, self._session))
 
     def __repr__(self) -> str:
         return f"<AsyncClient of {self._session.url}>"
 
-    async def signal(
-        self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None
-    ) -> int:
-        """Signal a key. See `Client.signal`."""
-        return await self._run(self._verbs.signal(key, value, amount, voter))
-
-    async def signal_batch(self, signals: Iterable[Mapping[str, Any]]) -> int:
-        """Signal keys in order and in one step, all or none. See `Client.signal_batch`."""
-        return await self._run(self._verbs.signal_batch(signals))
-
-    async def read(self, key: str) -> KeyState:
-        """Read a key's newest signal. See `Client.read`."""
-        return await self._run(self._verbs.read(key))
-
-    async def watch(self, key: str, index: int, *, timeout: Duration | None = None) -> KeyState | None:
-        """Wait until a key has a signal above an index. See `Client.watch`."""
-        return await self._run(self._verbs.watch(key, index, timeout))
-
-    def signals(self, *keys: str, prefixes: Iterable[str] = (), since: str | int = "now") -> AsyncSignals:
-        """Iterate over the signals of keys as they come, each once. See `Client.signals`."""
-        return AsyncSignals(self._run, self._verbs, keys, prefixes, since)
-
-    def events(self, after: str | None = None) -> AsyncIterator[Event]:
-        """Read life-cycle events as they happen, without end. See `Client.events`."""
-        return self._session.events(after)
-
     async def drain(self) -> None:
         """Make the service refuse new waits. See `Client.drain`."""
-        await self._run(self._verbs.drain())
+        await self._session.run(self._verbs.drain())
 
     async def stats(self) -> Mapping[str, Any]:
         """Read the service's figures. See `Client.stats`."""
-        return await self._run(self._verbs.stats())
+        return await self._session.run(self._verbs.stats())
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -80,3 +54,21 @@ class AsyncClient(OperationCalls, AnswerCalls, QueueCalls):
 
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
+
+
+class _Carried:
+    """`ServiceVerbs` as a `Backend`: their conversations are carried out as they begin."""
+
+    def __init__(self, verbs: ServiceVerbs, session: AsyncSession) -> None:
+        self._verbs = verbs
+        self._run = session.run
+        self.events = session.events
+
+    def __getattr__(self, verb: str) -> Callable[..., Awaitable[object]]:
+        begin = getattr(self._verbs, verb)
+        return lambda *arguments, **named: self._run(begin(*arguments, **named))
+
+    async def give_up(self, operation_id: str) -> None:
+        """Cancel an operation, also after this task was cancelled, and under a scope that keeps cancelling it."""
+        with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
+            await self._run(self._verbs.give_up(operation_id))

@@ -1,22 +1,19 @@
-"""The methods of the async client for those who make operations and wait for them."""
+"""The async verbs for those who make operations and wait for them."""
 
 import datetime as dt
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
-import anyio
-
-from purgatory_async.client._calls import AsyncCalls
-from purgatory_async.client._model import Operation, ServiceError
-from purgatory_async.client._operation_verbs import asked, question
+from purgatory_async.client._backend import backend_of, pages
+from purgatory_async.client._bodies import asked, question
+from purgatory_async.client._model import Operation
 from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number
 
 
-class OperationCalls(AsyncCalls):
-    """Methods of `AsyncClient` to make operations, to wait for them, and to move and list them."""
+class OperationCalls(Protocol):
+    """Methods of `AsyncVerbs` to make operations, to wait for them, and to move and list them."""
 
     async def submit(
         self,
@@ -35,7 +32,7 @@ class OperationCalls(AsyncCalls):
     ) -> Operation:
         """Submit an operation exactly once, for any number of retries. See `Client.submit`."""
         body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
-        return await self._run(self._verbs.submit(body, operation_id))
+        return await backend_of(self).submit(body, operation_id)
 
     async def attach(
         self,
@@ -54,7 +51,7 @@ class OperationCalls(AsyncCalls):
     ) -> Operation:
         """Submit an operation, or attach to the equal one that has its id. See `Client.attach`."""
         body = asked(keys, need, timeout, data, deadline, since, keep, ask, announce, deliver)
-        return await self._run(self._verbs.attach(operation_id, body))
+        return await backend_of(self).attach(operation_id, body)
 
     async def ask(
         self,
@@ -83,15 +80,15 @@ class OperationCalls(AsyncCalls):
             announce=announce,
             deliver=deliver,
         )
-        return await self._run(self._verbs.ask(operation_id, body))
+        return await backend_of(self).ask(operation_id, body)
 
     async def status(self, operation_id: str, *, full: bool = False) -> Operation:
         """Read an operation. See `Client.status`."""
-        return await self._run(self._verbs.status(operation_id, full=full))
+        return await backend_of(self).status(operation_id, full=full)
 
     async def follow(self, operation_id: str, *, timeout: Duration | None = None) -> Operation:
         """Wait until an operation ends. See `Client.follow`."""
-        return await self._run(self._verbs.follow(operation_id, timeout))
+        return await backend_of(self).follow(operation_id, timeout)
 
     async def wait(
         self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
@@ -107,27 +104,25 @@ class OperationCalls(AsyncCalls):
             )
             return await self.follow(operation_id) if operation.pending else operation
         except BaseException:
-            # Also after this task was cancelled, and under a scope that keeps cancelling it.
-            with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
-                await self._run(self._verbs.give_up(operation_id))
+            await backend_of(self).give_up(operation_id)
             raise
 
     async def cancel(self, operation_id: str) -> Operation:
         """Cancel an operation; an ended one does not change. See `Client.cancel`."""
-        return await self._run(self._verbs.cancel(operation_id))
+        return await backend_of(self).cancel(operation_id)
 
     async def reschedule(
         self, operation_id: str, *, timeout: Duration | None = None, deadline: dt.datetime | None = None
     ) -> Operation:
         """Let a pending operation expire at another time. See `Client.reschedule`."""
-        return await self._run(self._verbs.reschedule(operation_id, timeout, deadline))
+        return await backend_of(self).reschedule(operation_id, timeout, deadline)
 
     async def forget(self, operation_id: str) -> None:
         """Forget an operation that has ended. See `Client.forget`."""
-        await self._run(self._verbs.forget(operation_id))
+        await backend_of(self).forget(operation_id)
 
     def operations(
         self, key: str | None = None, *, state: str = "pending", id_prefix: str = ""
     ) -> AsyncIterator[Operation]:
         """List operations in the order of submission, page by page. See `Client.operations`."""
-        return self._pages(lambda cursor: self._verbs.page(key, cursor, state=state, id_prefix=id_prefix))
+        return pages(lambda cursor: backend_of(self).page(key, cursor, state=state, id_prefix=id_prefix))

@@ -125,7 +125,7 @@ class Client(OperationCalls, AnswerCalls, QueueCalls):
             SignalGap: From the iterator: signals may be missing. Those that are left come next.
             RequestRefused, ServiceUnreachable: From the iterator, as `submit`.
         """
-        return Signals(self._run, self._verbs, keys, prefixes, since)
+        return Signals(lambda reader: self._run(self._verbs.more_signals(reader)), keys, prefixes, since)
 
     def events(self, after: str | None = None) -> Iterator[Event]:
         """Read life-cycle events as they happen, without end; reconnect from the last event when a connection is lost.

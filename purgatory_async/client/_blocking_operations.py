@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from purgatory_async.client._bodies import asked, question
 from purgatory_async.client._calls import Calls
 from purgatory_async.client._model import Operation, ServiceError
-from purgatory_async.client._operation_verbs import asked, question
 from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.durations import Duration
 from purgatory_async.errors import refuse_number

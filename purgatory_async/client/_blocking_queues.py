@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from purgatory_async.client._bodies import lease_id
 from purgatory_async.client._calls import Calls
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
-from purgatory_async.client._queue_verbs import lease_id
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
 

@@ -1,21 +1,20 @@
 """The verbs of operations for their makers, each as a conversation (see `_talk`)."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from typing import Any
 
+from purgatory_async.client._bodies import due, given
 from purgatory_async.client._model import Operation
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
-from purgatory_async.client._verbs import Verbs, given, listed, once, wait_for
-from purgatory_async.client.values import UNSET
-from purgatory_async.deadlines import deadline_text
-from purgatory_async.durations import Duration, in_body
+from purgatory_async.client._verbs import Verbs, once, wait_for
+from purgatory_async.durations import Duration
 
 
 class OperationVerbs(Verbs):
-    """Verbs under one policy; each ``body`` is one of `asked`."""
+    """Verbs under one policy; each ``body`` is one of `_bodies.asked`."""
 
     def submit(self, body: Mapping[str, Any], operation_id: str | None = None) -> Talk[Operation]:
         """Submit an operation once, for any number of retries."""
@@ -87,50 +86,6 @@ class OperationVerbs(Verbs):
         query += (("state", state),) if state != "pending" else ()
         query += (("id_prefix", id_prefix),) if id_prefix else ()
         return self._page(path("operations"), query, cursor, "operations", Operation.of)
-
-
-def asked(  # noqa: PLR0917 - in the order of the clients' arguments
-    keys: Iterable[str] | None = None,
-    need: object = "any",
-    timeout: Duration | None = None,
-    data: object = UNSET,
-    deadline: dt.datetime | None = None,
-    since: str | int | None = None,
-    keep: Duration | None = None,
-    ask: Mapping[str, Any] | None = None,
-    announce: str | None = None,
-    deliver: str | None = None,
-) -> dict[str, Any]:
-    """Return the body of a submission, without what is not given.
-
-    Raises:
-        TypeError, ValueError: ``keys`` is a string, or ``deadline`` is not aware.
-    """
-    body = given(
-        keys=None if keys is None else listed("keys", keys),
-        since=since,
-        keep=in_body(keep),
-        ask=None if ask is None else dict(ask),
-        announce=announce,
-        deliver=deliver,
-    )
-    body |= {"need": need, **due(timeout, deadline)}
-    return body if data is UNSET else {**body, "data": data}
-
-
-def question(title: str, text: str | None, choices: Iterable[str], comment: str) -> dict[str, Any]:
-    """Return a question for a person.
-
-    Raises:
-        TypeError: ``choices`` is a string.
-    """
-    return given(title=title, text=text, choices=listed("choices", choices), comment=comment)
-
-
-def due(timeout: Duration | None, deadline: dt.datetime | None) -> dict[str, Any]:
-    """Return the members for a deadline; raises as `deadline_text`. Both are left to the service to refuse."""
-    body: dict[str, Any] = {"timeout": in_body(timeout)}
-    return body if deadline is None else {**body, "deadline": deadline_text(deadline)}
 
 
 def _attaching(operation_id: str, body: Mapping[str, Any], held: float = 0.0) -> Request:

@@ -4,22 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from purgatory_async.client._bodies import or_unset, timed
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem, RequestRefused
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
 from purgatory_async.client._verbs import Verbs, once, wait_for
-from purgatory_async.client.values import UNSET
-from purgatory_async.durations import Duration, in_body
+from purgatory_async.durations import Duration
 
 T = TypeVar("T")
 
 _NO_CONTENT: Final = 204
 _WITHOUT_KEYS: Final = frozenset({"bad-header", "upgrade-pending"})
 """How an older service, or one on an older store, refuses a take with an Idempotency-Key."""
-
-
-def lease_id(lease: Lease | str) -> str:
-    """Return the id of a lease, or itself."""
-    return lease if isinstance(lease, str) else lease.id
 
 
 class QueueVerbs(Verbs):
@@ -29,31 +24,31 @@ class QueueVerbs(Verbs):
 
     def put(self, queue: str, item: object, delay: Duration | None = None) -> Talk[bool]:
         """Put an item."""
-        request = Request("POST", path("queues", queue, "items"), body=_given(item=item, delay=delay))
+        request = Request("POST", path("queues", queue, "items"), body=timed(item=item, delay=delay))
         return self._read(request, lambda document: bool(document["delivered"]))
 
     def put_batch(self, queue: str, items: Iterable[Mapping[str, Any]]) -> Talk[list[bool]]:
         """Put items in one step, once, for any number of retries."""
-        request = once(path("queues", queue, "items"), {"items": [_given(**item) for item in items]})
+        request = once(path("queues", queue, "items"), {"items": [timed(**item) for item in items]})
         return self._read(request, lambda document: [bool(each["delivered"]) for each in document["items"]])
 
     def take(self, queue: str, lease: Duration | None, timeout: Duration | None) -> Talk[Lease | None]:
         """Poll a queue until it gives an item or the timeout expires."""
-        answer = yield from self._taken(queue, _given(lease=_or_unset(lease)), timeout)
+        answer = yield from self._taken(queue, timed(lease=or_unset(lease)), timeout)
         return None if answer.status == _NO_CONTENT else understood(answer, _lease)
 
     def take_batch(
         self, queue: str, most: int, lease: Duration | None, timeout: Duration | None
     ) -> Talk[list[Lease]]:
         """Poll a queue until it gives items or the timeout expires."""
-        answer = yield from self._taken(queue, _given(max=most, lease=_or_unset(lease)), timeout)
+        answer = yield from self._taken(queue, timed(max=most, lease=or_unset(lease)), timeout)
         if answer.status == _NO_CONTENT:
             return []
         return understood(answer, lambda document: [_lease(each) for each in document["leases"]])
 
     def end_lease(self, lease: str, how: str, delay: Duration | None = None) -> Talk[None]:
         """Acknowledge a lease (``ack``) or give it back (``return``)."""
-        body = None if delay is None else _given(delay=delay)
+        body = None if delay is None else timed(delay=delay)
         yield from exchange(Request("POST", path("leases", lease, how), body=body), self.policy)
 
     def end_leases(self, leases: Sequence[str], how: str) -> Talk[list[str]]:
@@ -71,7 +66,7 @@ class QueueVerbs(Verbs):
         request = Request(
             "POST",
             path("leases", lease, "extend"),
-            body=_given(lease=_or_unset(seconds)),
+            body=timed(lease=or_unset(seconds)),
             twice_is_once=True,
         )
         return self._read(request, lambda document: float(document["expires_in"]))
@@ -99,7 +94,7 @@ class QueueVerbs(Verbs):
 
     def set_queue(self, name: str, settings: Mapping[str, object]) -> Talk[Queue]:
         """Set a queue."""
-        request = Request("PUT", path("queues", name), body=_given(**settings), twice_is_once=True)
+        request = Request("PUT", path("queues", name), body=timed(**settings), twice_is_once=True)
         return self._read(request, _queue)
 
     def forget_queue(self, name: str) -> Talk[None]:
@@ -136,19 +131,6 @@ class QueueVerbs(Verbs):
                 if not keyed or refused.slug not in _WITHOUT_KEYS:
                     raise
             self._takes_have_keys = False
-
-
-def _given(**members: object) -> dict[str, Any]:
-    """Return the members of a body that are given; a delay of None is none, and a `timedelta` is seconds."""
-    return {
-        name: in_body(value) if name in {"delay", "lease"} else value
-        for name, value in members.items()
-        if value is not UNSET and not (name == "delay" and value is None)
-    }
-
-
-def _or_unset(value: Duration | None) -> Duration:
-    return UNSET if value is None else value
 
 
 def _lease(document: Mapping[str, Any]) -> Lease:

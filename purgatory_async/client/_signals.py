@@ -1,21 +1,17 @@
-"""Signals one after another, over any number of requests; a loss is reported."""
+"""Signals one after another, as they are asked for; a loss is reported."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Self
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Self
 
+from purgatory_async.client._bodies import listed
 from purgatory_async.client._model import Signal, SignalGap
-from purgatory_async.client._talk import Request, Response, Talk, path, understood
-from purgatory_async.client._verbs import Verbs, listed, wait_for
-
-_NO_CONTENT: Final = 204
 
 
-class _Reader:
+class SignalReader:
     """The place that is reached, and the signals that came but were not taken yet.
 
     Args:
-        verbs: Ask the service.
         keys: The keys to follow.
         prefixes: The prefixes of keys to follow.
         since: Where to begin.
@@ -24,14 +20,13 @@ class _Reader:
         TypeError: The prefixes are a string, or a key is none.
     """
 
-    def __init__(self, verbs: Verbs, keys: Iterable[str], prefixes: Iterable[str], since: str | int) -> None:
-        prefixes, keys = listed("prefixes", prefixes), tuple(keys)
-        for key in keys:
+    def __init__(self, keys: Iterable[str], prefixes: Iterable[str], since: str | int) -> None:
+        self.prefixes: Final = tuple(listed("prefixes", prefixes))
+        self.keys: Final = tuple(keys)
+        for key in self.keys:
             if not isinstance(key, str):
                 raise TypeError(f"a key must be text, got {key!r}")
         self.since = str(since)
-        self._verbs: Final = verbs
-        self._names: Final = (*(("key", key) for key in keys), *(("prefix", prefix) for prefix in prefixes))
         self._came: Final[deque[Signal]] = deque()
         self._reached = self.since  # once all that came is taken
         self._gap = False
@@ -39,22 +34,15 @@ class _Reader:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} since={self.since}>"
 
-    def _more(self) -> Talk[None]:
-        """Poll until a signal came after ``since``, or may be missing."""
-        answer = yield from self._verbs.poll(self._ask, self._empty, None)
-        signals, self._reached, self._gap = understood(answer, _page)
+    def came(self, signals: Iterable[Signal], reached: str, gap: bool) -> None:
+        """Let signals come after ``since``, up to a place; ``gap`` says that one may be missing before them."""
         self._came.extend(signals)
+        self._reached = reached
+        self._gap = gap
 
-    def _ask(self, held: float) -> Request:
-        query = (*self._names, ("since", self.since), *wait_for(held))
-        return Request("GET", path("wait"), query=query, held=held, twice_is_once=True)
-
-    def _empty(self, answer: Response) -> bool:
-        """Whether nothing came; then the next request begins where this one has looked."""
-        if answer.status != _NO_CONTENT:
-            return False
-        self.since = self._reached = understood(answer, lambda _: _next(answer.headers))
-        return True
+    def looked(self, reached: str) -> None:
+        """Go on behind a place up to which no signal came."""
+        self.since = self._reached = reached
 
     def _taken(self) -> Signal | None:
         """Return the next signal, and make its place the one that is reached; None to ask for more.
@@ -70,7 +58,7 @@ class _Reader:
         return signal
 
 
-class Signals(_Reader):
+class Signals(SignalReader):
     """The iterator of `Client.signals`; after an error it goes on where it was.
 
     Attributes:
@@ -78,9 +66,15 @@ class Signals(_Reader):
             there later.
     """
 
-    def __init__(self, run: Callable[[Talk[None]], object], *reader: Any) -> None:
-        super().__init__(*reader)
-        self._run = run
+    def __init__(
+        self,
+        more: Callable[[SignalReader], object],
+        keys: Iterable[str],
+        prefixes: Iterable[str],
+        since: str | int,
+    ) -> None:
+        super().__init__(keys, prefixes, since)
+        self._more = more
 
     def __iter__(self) -> Self:
         return self
@@ -88,7 +82,7 @@ class Signals(_Reader):
     def __next__(self) -> Signal:
         while (signal := self._taken()) is None:
             try:
-                self._run(self._more())
+                self._more(self)
             except StopIteration as stop:  # of a transport: it would end the caller's loop in silence
                 raise RuntimeError(
                     f"a transport must not raise {stop!r}, which would end the signals"
@@ -96,12 +90,18 @@ class Signals(_Reader):
         return signal
 
 
-class AsyncSignals(_Reader):
-    """The iterator of `AsyncClient.signals`; see `Signals`."""
+class AsyncSignals(SignalReader):
+    """The iterator of `AsyncVerbs.signals`; see `Signals`."""
 
-    def __init__(self, run: Callable[[Talk[None]], Awaitable[object]], *reader: Any) -> None:
-        super().__init__(*reader)
-        self._run = run
+    def __init__(
+        self,
+        more: Callable[[SignalReader], Awaitable[object]],
+        keys: Iterable[str],
+        prefixes: Iterable[str],
+        since: str | int,
+    ) -> None:
+        super().__init__(keys, prefixes, since)
+        self._more = more
 
     def __aiter__(self) -> Self:
         return self
@@ -109,31 +109,9 @@ class AsyncSignals(_Reader):
     async def __anext__(self) -> Signal:
         while (signal := self._taken()) is None:
             try:
-                await self._run(self._more())
+                await self._more(self)
             except StopAsyncIteration as stop:  # as for `StopIteration`
                 raise RuntimeError(
                     f"a transport must not raise {stop!r}, which would end the signals"
                 ) from stop
         return signal
-
-
-def _next(headers: Mapping[str, str]) -> str:
-    """Return the next ``since``, which an empty answer has in its headers."""
-    return headers.get("x-purgatory-next") or "{x-purgatory-epoch}-{x-purgatory-index}".format_map(headers)
-
-
-def _page(document: Mapping[str, Any]) -> tuple[Sequence[Signal], str, bool]:
-    """Return the signals of an answer, the next ``since``, and whether a signal may be missing."""
-    history = document["next"].rpartition("-")[0]
-    signals = [
-        Signal(
-            each["key"],
-            each["index"],
-            f"{history}-{each['index']}",
-            each.get("value"),
-            each.get("amount", 1),
-            each.get("voter"),
-        )
-        for each in document["signals"]
-    ]
-    return signals, document["next"], document["gap"]

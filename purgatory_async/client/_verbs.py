@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import ceil, inf
 from typing import Any, Final, TypeVar
 
+from purgatory_async.client._bodies import given
 from purgatory_async.client._model import KeyState
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 from purgatory_async.client.values import UNSET, new_id
@@ -103,22 +104,6 @@ class Verbs:
 def once(where: str, body: Mapping[str, Any]) -> Request:
     """Return a request to POST what happens once, however often it is sent."""
     return Request("POST", where, body=body, headers={"Idempotency-Key": new_id()}, twice_is_once=True)
-
-
-def given(**members: object) -> dict[str, Any]:
-    """Return the members of a body that are not None."""
-    return {name: value for name, value in members.items() if value is not None}
-
-
-def listed(name: str, texts: Iterable[str]) -> list[str]:
-    """Return the elements of an iterable of texts.
-
-    Raises:
-        TypeError: It is a single text, whose elements are characters.
-    """
-    if isinstance(texts, str):
-        raise TypeError(f"{name} must be an iterable of {name}, got {texts!r}; did you mean [{texts!r}]?")
-    return list(texts)
 
 
 def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:

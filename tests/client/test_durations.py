@@ -7,7 +7,7 @@ from math import ceil
 import pytest
 
 from purgatory_async.client import Policy, RequestRefused
-from purgatory_async.client._operation_verbs import asked
+from purgatory_async.client._bodies import asked
 from tests.client.driving import PENDING, Line, answer
 from tests.client.test_clients import served
 from tests.client.test_talk import LEASED, LINK, QUEUE

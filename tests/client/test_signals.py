@@ -19,7 +19,7 @@ def page(*indexes, gap=False, **document):
 
 
 def reader(line, *keys, prefixes=(), since="now"):
-    return Signals(line.run, line.verbs, keys, prefixes, since)
+    return Signals(lambda each: line.run(line.verbs.more_signals(each)), keys, prefixes, since)
 
 
 def sinces(line):

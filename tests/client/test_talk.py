@@ -8,7 +8,7 @@ from math import nan
 import pytest
 
 from purgatory_async.client import RequestRefused, ServiceUnreachable, SignalGap
-from purgatory_async.client._operation_verbs import asked
+from purgatory_async.client._bodies import asked
 from purgatory_async.client._talk import Lost, path
 from purgatory_async.client._transport import timeout_for
 from purgatory_async.client._verbs import UNSET

@@ -24,7 +24,7 @@
      |         +-- RequestRefused     client: the answer is a problem, or another server's: status, slug, detail
      |         +-- SignalGap          client: signals may be missing: since
      +-- RefusedError                 one outside the process asked, and reads the message as the answer
-     |    +-- Problem                 service: over HTTP, as a problem document: kind, document
+     |    +-- Problem                 durable: as a problem document, over HTTP or not: kind, document
      |    +-- SettingsError           service: a setting, on the command line (also a ValueError)
      |    |    +-- UnprotectedError   service: a host that others reach, without a token
      |    +-- StartRefused            service: the start of a server, on the command line
@@ -40,7 +40,7 @@
           +-- Stalled                 service: a client takes nothing
           +-- BodyAwaited             service: an endpoint needs a body that has yet to come
           +-- _Released               service: the token of a stream's reader has changed
-          +-- SignalsLost             service: the state was loaded again under a one-shot wait
+          +-- SignalsLost             durable: the state was loaded again under a one-shot wait
           +-- Diverged                durable: the digest of another worker is not the one here
           +-- SegmentGone             pipeline: a segment was deleted before it was read
 

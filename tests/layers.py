@@ -44,11 +44,9 @@ LAYERS = {
     "service access": ("service.access", "service.access.*", "service.logs", "service.visit"),
     "service http": ("service.http", "service.http.*"),
     "service held": ("service.held", "service.held.*"),
-    "service stats": ("service.stats", "service.stats.*"),
     "service whole": (
-        *("service.answers", "service.backing", "service.channel", "service.gauges"),
-        *("service.levels", "service.links"),
-        *("service.http_service", "service.peers", "service.records", "service.refusals"),
+        *("service.backing", "service.channel", "service.gauges", "service.links"),
+        *("service.http_service", "service.peers", "service.records"),
         "service.service",
     ),
     "service api": ("service.api", "service.api.*"),

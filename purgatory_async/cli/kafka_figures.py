@@ -14,12 +14,13 @@ import msgspec
 from prometheus_client import ProcessCollector, generate_latest
 
 from purgatory_async import Purgatory, Timer
+from purgatory_async.durable.documents.problems import Problem
+from purgatory_async.durable.stats.recent import Probe, Recent
 from purgatory_async.events import Observers
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.contract.header_fields import Head
-from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.contract.version import VERSION
 from purgatory_async.service.http.answer import Answer, refusal
 from purgatory_async.service.http.context import Deadlines, ServerContext
@@ -27,7 +28,6 @@ from purgatory_async.service.http.front import Front
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.http.wire import Asked, Wire
 from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.stats.recent import Probe, Recent
 
 _LAG_PERIOD_S: Final = 0.1
 _MOST_KEYS: Final = 10

@@ -13,6 +13,7 @@ from purgatory_async.durable.fold.entries import Entry
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.results import Result
 from purgatory_async.durable.fold.shared import Effect
+from purgatory_async.durable.grants import UNBOUND, Grant, Permission
 from purgatory_async.durable.later import Later
 
 
@@ -35,9 +36,20 @@ Heard = Callable[[Result, Sequence[Effect]], Answer]
 
 
 class Guard:
-    """Asked by a state before a change, for who makes it. This one lets every change through."""
+    """Who asks, and what it may do: asked by a state before each change. This one may do all, and has no name."""
 
     __slots__ = ()
+
+    @property
+    def grant(self) -> Grant:
+        """What it may do now; ask again after each wait."""
+        return UNBOUND
+
+    def use(self, *names: str) -> None:
+        """Note keys, prefixes and queues that are used; raises what `admit` does if they may not be."""
+
+    def need(self, right: Permission) -> None:
+        """Note a further right that is needed; raises what `admit` does if it is lacking."""
 
     def admit(self) -> None:
         """Note that the caller is about to make a change; raises what `State.propose` should raise if it may not."""

@@ -15,13 +15,15 @@ from urllib.parse import quote
 from purgatory_async import OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.cluster.writer import MAX_WAITING, MAX_WAITING_BYTES
+from purgatory_async.durable.documents import problems
 from purgatory_async.durable.later import at_last
+from purgatory_async.durable.verbs.keeper import utc_now
 from purgatory_async.service.access.check import Access
 from purgatory_async.service.access.rates import Rates
 from purgatory_async.service.api.endpoint import Endpoint, Routes
 from purgatory_async.service.api.request import REPEATABLE, BodyAwaited, Request
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.contract import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.header_fields import Head
 from purgatory_async.service.held.given import HELD, Given, Streamed
 from purgatory_async.service.http.answer import Answer, refusal
@@ -30,7 +32,6 @@ from purgatory_async.service.http.traffic import Traffic, shown_path
 from purgatory_async.service.http.wire import Wire
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.logs import Log, stderr_log
-from purgatory_async.service.service import utc_now
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.service.visit import PRESENT, TASKS
 from purgatory_async.web.asgi import Receive, Scope, Send
@@ -164,10 +165,10 @@ class Application:
             self.access.enter(admission)
             self.rates.count(admission.grant)
         if match is None:
-            raise problems.not_found(request.below.decode("ascii", "backslashreplace"))
+            raise http_problems.not_found(request.below.decode("ascii", "backslashreplace"))
         endpoint = endpoints.get(request.method)
         if endpoint is None:
-            raise problems.method_not_allowed(request.method, tuple(endpoints))
+            raise http_problems.method_not_allowed(request.method, tuple(endpoints))
         if request.guarded:
             self._unsent.check()
         request.endpoint = endpoint.serve
@@ -184,7 +185,7 @@ class Application:
         try:
             await self.service.held.positions.reach(position, CATCH_UP)
         except OperationExpired:
-            raise problems.behind(position, self.service.fold.position) from None
+            raise http_problems.behind(position, self.service.fold.position) from None
         except PurgatoryClosed:
             raise problems.draining() from None
         assert request.endpoint is not None, "a request is let in before it waits"
@@ -247,10 +248,12 @@ class Application:
                     path=shown_path(request),
                     exc_info=error,
                 )
-                problem = problems.internal()
+                problem = http_problems.internal()
         self.traffic.refuse(problem.kind)
         again = (
-            (("Retry-After", str(self.service.retry_after())),) if problem.kind in problems.RETRIED else ()
+            (("Retry-After", str(self.service.retry_after())),)
+            if problem.kind in http_problems.RETRIED
+            else ()
         )
         endpoint = ROUTES.get(request.route, {}).get(request.method)
         if endpoint is None or endpoint.refused is None:

@@ -11,12 +11,12 @@ from purgatory_async.cluster.causes import CAUSES
 from purgatory_async.cluster.outage import Outage
 from purgatory_async.durable.on_log import OnLog
 from purgatory_async.durable.state import Answer, State
+from purgatory_async.durable.stats.oldest import OldestItem, oldest_question
+from purgatory_async.durable.waiting.waits import Waits
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.contract.version import CORE, VERSION
 from purgatory_async.service.held.held import Held
 from purgatory_async.service.held.stream import MAX_STREAMS
-from purgatory_async.service.held.waits import Waits
-from purgatory_async.service.stats.oldest import OldestItem, oldest_question
 
 
 def show_gauges(metrics: Metrics, state: State, held: Held) -> None:

@@ -9,19 +9,21 @@ from typing import Final
 
 from purgatory_async import Timer
 from purgatory_async.clock import monotonic
-from purgatory_async.durable.later import Later
-from purgatory_async.durable.state import Guard, caught_up
-from purgatory_async.service.backing import keep
-from purgatory_async.service.contract.messages import Draining
+from purgatory_async.durable.backing import keep
+from purgatory_async.durable.documents.messages import Draining
+from purgatory_async.durable.state import Guard
+from purgatory_async.durable.stats.recent import Recent
+from purgatory_async.durable.stats.survey import Survey
+from purgatory_async.durable.urls import Store
+from purgatory_async.durable.verbs.keeper import utc_now
+from purgatory_async.service.backing import Checkpoints
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
 from purgatory_async.service.held.held import Held
 from purgatory_async.service.links import Links
 from purgatory_async.service.logs import Log
 from purgatory_async.service.peers import Peers
-from purgatory_async.service.service import Service, utc_now
+from purgatory_async.service.service import Service
 from purgatory_async.service.settings.settings import Settings
-from purgatory_async.service.stats.recent import Recent
-from purgatory_async.service.stats.survey import Survey
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 
@@ -71,10 +73,9 @@ class HttpService(Service):
         self.leaving = False
         self._draw: Final = draw
         self._turn: Final = count()
-        self._hearers = (self.held.requests, self.recent, self.held.feed)
-        self._answering = self.held.requests
-        self._hear = self.held.hear
-        self._follow(state.fold)
+        self.answering = self.held.requests
+        self.hear = self.held.hear
+        self.hear_by(self.held.requests, self.recent, self.held.feed)
         show_gauges(self.metrics, state, self.held)
         show_queues(self.metrics, state, self.survey.oldest)
         show_limits(self.metrics, state, self.waits, self.held)
@@ -82,10 +83,6 @@ class HttpService(Service):
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"
         return f"<HttpService {state} pending={self.pending} held={self.held.count}>"
-
-    def caught_up(self) -> Later[None]:
-        """Catch up with all that was answered anywhere."""
-        return caught_up(self.state)
 
     def note_lag(self, seconds: float) -> None:
         """Count a delay of the event loop."""
@@ -129,7 +126,9 @@ class HttpService(Service):
         Args:
             lines: For failures of checkpoints; without it none are saved.
         """
-        await keep(self.settings, self.state, self.metrics, lines, self.loaded.set)
+        store = self.backing.store
+        heard = Checkpoints(store, self.metrics, lines) if lines and isinstance(store, Store) else None
+        await keep(self.backing, self.state, self.loaded.set, heard)
 
     def _look_again(self, *, lost: bool) -> None:
         self.held.look_again(lost=lost)

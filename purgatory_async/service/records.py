@@ -4,13 +4,14 @@ from functools import partial
 from typing import Final
 
 from purgatory_async import Purgatory, Timer
+from purgatory_async.durable.documents import problems
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import Later
 from purgatory_async.durable.state import State
 from purgatory_async.events import KINDS, Event, Handlers, Handling
 from purgatory_async.journal import REASONS, Journal, JournalError, Sync, Usage, WhenFull
 from purgatory_async.metrics import Metrics
-from purgatory_async.service.contract import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.settings.settings import Settings, SettingsError
 
 UNRECORDED: Final = ("X-Purgatory-Recorded", "false")
@@ -116,7 +117,7 @@ class Records(Handling):
             Problem: ``overloaded``: the disk is full or broken, and changes must be recorded first.
         """
         if self._journal is not None and (trouble := self.trouble) is not None:
-            raise problems.unrecorded(trouble)
+            raise http_problems.unrecorded(trouble)
 
     def check_accepting(self) -> None:
         """Check that a new operation can be recorded.
@@ -126,7 +127,7 @@ class Records(Handling):
         """
         journal = self._journal
         if journal is not None and not journal.accepting:
-            raise problems.unrecorded(
+            raise http_problems.unrecorded(
                 str(journal.trouble or f"{journal.buffered} records wait for the disk of the journal")
             )
 
@@ -140,7 +141,7 @@ class Records(Handling):
             try:
                 await self._journal.commit()
             except JournalError as error:
-                raise problems.unrecorded(str(error)) from None
+                raise http_problems.unrecorded(str(error)) from None
 
     def begin(self, operation: Operation) -> None:
         """Note a new submission, which `record` must wait for."""

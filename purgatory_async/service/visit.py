@@ -15,9 +15,9 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, Final, Protocol
 
+from purgatory_async.durable.grants import UNBOUND, Grant
 from purgatory_async.durable.state import Guard
 from purgatory_async.service.access.admission import Admission, Releasable
-from purgatory_async.service.access.grants import UNBOUND, Grant
 from purgatory_async.service.contract.header_fields import Fields, Head
 
 NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed

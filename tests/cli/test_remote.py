@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from purgatory_async.client import values
-from purgatory_async.service.contract import names
+from purgatory_async.durable.documents import names
 from tests.cli.faked import OPERATION, ended
 from tests.processes import PATIENCE_S, Served, purgatory
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from purgatory_async.service.contract.problems import Kind
+from purgatory_async.durable.documents.problems import Kind
 from tests.deploy.tools import KIT, program_or_skip, replaced, run
 
 ALERTS = KIT / "prometheus" / "alerts.yml"

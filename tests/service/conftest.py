@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 from purgatory_async import Timer
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.app import create_app
-from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle

@@ -5,8 +5,9 @@ Its rights are checked again when it makes a change, and before it is answered w
 
 from typing import Final, Protocol
 
-from purgatory_async.service.access.grants import Grant, Permission
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.grants import Grant, Permission
+from purgatory_async.service.contract import http_problems
 
 
 class Releasable(Protocol):
@@ -51,7 +52,7 @@ class Admission:
         """
         for name in names:
             if not self.grant.covers(name):
-                raise problems.outside(name, self.grant.prefixes)
+                raise http_problems.outside(name, self.grant.prefixes)
         self.names += names
 
     def need(self, right: Permission) -> None:
@@ -61,7 +62,7 @@ class Admission:
             Problem: ``forbidden``: the token lacks it.
         """
         if right not in self.grant.scopes:
-            raise problems.forbidden(right)
+            raise http_problems.forbidden(right)
         self.rights |= {right}
 
     def look_again(self, grant: Grant | None) -> None:
@@ -79,12 +80,12 @@ class Admission:
 
     def _refusal_by(self, grant: Grant | None) -> problems.Problem | None:
         if grant is None:
-            return problems.unauthorized("the token is gone")
+            return http_problems.unauthorized("the token is gone")
         for right in sorted(self.rights - grant.scopes):
-            return problems.forbidden(right)
+            return http_problems.forbidden(right)
         if grant.owner != self.grant.owner:
-            return problems.other_owner(self.grant.owner, grant.owner)
+            return http_problems.other_owner(self.grant.owner, grant.owner)
         for name in self.names:
             if not grant.covers(name):
-                return problems.outside(name, grant.prefixes)
+                return http_problems.outside(name, grant.prefixes)
         return None

@@ -15,12 +15,12 @@ A request that is let in has an `Admission`, which is looked at again when the t
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
+from purgatory_async.durable.grants import Grant, Permission
 from purgatory_async.service.access.admission import Admission
-from purgatory_async.service.access.grants import Demand, Grant, Permission
 from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
-from purgatory_async.service.contract import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.header_fields import Address, Fields, Profile
 from purgatory_async.service.settings.hosts import (
     Authority,
@@ -37,6 +37,35 @@ _HARMLESS: Final = frozenset({"GET", "HEAD"})
 _BEARER: Final = re.compile(rb"bearer +(" + TOKEN + rb")", re.IGNORECASE)
 # Sec-Fetch-Site of requests from the service's own page, and of addresses that the user typed.
 _OWN_SITES: Final = frozenset({b"same-origin", b"none"})
+
+
+class Demand(Protocol):
+    """What a request must show to be let in."""
+
+    @property
+    def permission(self) -> Permission | None:
+        """The scope that a token needs; None if no token is needed."""
+        ...
+
+    @property
+    def own(self) -> Permission | None:
+        """A scope that is enough for what the token's owner made; None for none."""
+        ...
+
+    @property
+    def answering(self) -> Permission | None:
+        """A further scope that is enough; None for none."""
+        ...
+
+    @property
+    def probed(self) -> bool:
+        """Whether HTTP/1.0 may come without ``Host``."""
+        ...
+
+    @property
+    def public(self) -> bool:
+        """Whether pages of the public URL may change something by it, and no others."""
+        ...
 
 
 class Access:
@@ -114,12 +143,12 @@ class Access:
         given = fields.values("host")
         if len(given) != 1:
             found = b", ".join(given).decode("latin-1")
-            raise problems.bad_header("Host", "given exactly once", found)
+            raise http_problems.bad_header("Host", "given exactly once", found)
         host = parse_authority(given[0].strip(b" \t"))
         if host is None or not (
             host.loopback or host.host in self._hosts or _is_bound_address(host, address)
         ):
-            raise problems.misdirected(given[0].decode("latin-1"))
+            raise http_problems.misdirected(given[0].decode("latin-1"))
         return host
 
 
@@ -132,22 +161,22 @@ def _right(grant: Grant, demand: Demand) -> Permission | None:
     for scope in others:
         if scope in grant.scopes:
             return scope
-    raise problems.forbidden(needed, *others)
+    raise http_problems.forbidden(needed, *others)
 
 
 def _grant(tokens: Tokens, fields: Fields) -> Grant:
     """Return what the request's token may do."""
     given = fields.values("authorization")
     if len(given) != 1:
-        raise problems.unauthorized(
+        raise http_problems.unauthorized(
             "the request has no token" if not given else "the request has more than one token"
         )
     bearer = _BEARER.fullmatch(given[0].strip(b" \t"))
     if bearer is None:
-        raise problems.unauthorized("Authorization has no Bearer token")
+        raise http_problems.unauthorized("Authorization has no Bearer token")
     grant = tokens.grant_of(bearer[1])
     if grant is None:
-        raise problems.unauthorized("the token is unknown")
+        raise http_problems.unauthorized("the token is unknown")
     return grant
 
 
@@ -175,9 +204,9 @@ def _check_origin(fields: Fields, own: Authority | Origin | None) -> None:
     """Refuse requests from pages of another origin; only browsers send these headers."""
     for site in fields.values("sec-fetch-site"):
         if site.strip(b" \t") not in _OWN_SITES:
-            raise problems.cross_origin("Sec-Fetch-Site", site.decode("latin-1"))
+            raise http_problems.cross_origin("Sec-Fetch-Site", site.decode("latin-1"))
     origins = fields.values("origin")
     if origins:
         page = parse_origin(origins[0].strip(b" \t")) if len(origins) == 1 else None
         if page is None or not (page.is_of(own) if isinstance(own, Authority) else page == own):
-            raise problems.cross_origin("Origin", b", ".join(origins).decode("latin-1"))
+            raise http_problems.cross_origin("Origin", b", ".join(origins).decode("latin-1"))

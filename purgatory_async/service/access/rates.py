@@ -12,8 +12,8 @@ from hashlib import blake2b
 from struct import Struct
 from typing import IO, Final, Protocol
 
-from purgatory_async.service.access.grants import Grant
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.grants import Grant
 
 _SECOND_NS: Final = 1_000_000_000
 _SLOT: Final = Struct("=8sq")  # the digest of an owner, and its time

@@ -5,19 +5,10 @@ from typing import Final
 import msgspec
 
 from purgatory_async import Outcome
+from purgatory_async.durable.documents.messages import DrainBody, Draining, Health
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.state import Guard
-from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.api.scrape import METRICS, own_metrics, scrape
-from purgatory_async.service.channel import DRAIN
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.messages import DrainBody, Draining, Health
-from purgatory_async.service.contract.version import VERSION
-from purgatory_async.service.held.given import Given
-from purgatory_async.service.held.stream import MAX_STREAMS
-from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.http_service import HttpService
-from purgatory_async.service.stats.messages import (
+from purgatory_async.durable.stats.messages import (
     Counts,
     Ended,
     JournalView,
@@ -26,7 +17,16 @@ from purgatory_async.service.stats.messages import (
     QueueTotals,
     Stats,
 )
-from purgatory_async.service.stats.oldest import oldest_question
+from purgatory_async.durable.stats.oldest import oldest_question
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.scrape import METRICS, own_metrics, scrape
+from purgatory_async.service.channel import DRAIN
+from purgatory_async.service.contract import http_problems
+from purgatory_async.service.contract.version import VERSION
+from purgatory_async.service.held.given import Given
+from purgatory_async.service.held.stream import MAX_STREAMS
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.http_service import HttpService
 
 _DRAIN: Final = msgspec.json.Decoder(DrainBody)
 MAX_LAG: Final = 5.0  # seconds that a worker may be behind
@@ -84,7 +84,7 @@ def check_ready(service: HttpService, request: Request) -> Answer:
         *([] if service.peers.complete else ["workers"]),
     ]
     if reasons:
-        raise problems.not_ready(reasons, service.state.cause)
+        raise http_problems.not_ready(reasons, service.state.cause)
     return answer(200, Health("ready"))
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from purgatory_async.service.contract.messages import MAX_COMMENT
-from purgatory_async.service.contract.problems import Kind, Problem
+from purgatory_async.durable.documents.messages import MAX_COMMENT
+from purgatory_async.durable.documents.problems import Kind, Problem
+from purgatory_async.service.contract.http_problems import HttpKind
 
 MEDIA_TYPE: Final = "text/html; charset=utf-8"
 
@@ -47,14 +48,14 @@ _ENDS: Final = {
 _NEITHER: Final = "Go back and try again."
 # What a person can do about it; of other problems the page shows the title.
 _REFUSALS: Final = {
-    Kind.UNKNOWN_LINK: (
+    HttpKind.UNKNOWN_LINK: (
         "No such link",
         "The link is not whole, or not of this service. Copy all of it, or ask for another one.",
     ),
-    Kind.LINK_EXPIRED: ("The link has expired", "Ask for another one, if the question is still open."),
+    HttpKind.LINK_EXPIRED: ("The link has expired", "Ask for another one, if the question is still open."),
     Kind.FORGOTTEN: ("The question is gone", "It has ended, and what became of it is no longer kept."),
-    Kind.CROSS_ORIGIN: ("Not sent from this page", "Open the link itself, and answer there."),
-    Kind.TOO_LARGE: ("The comment is too long", f"It may have {MAX_COMMENT} characters. {_NEITHER}"),
+    HttpKind.CROSS_ORIGIN: ("Not sent from this page", "Open the link itself, and answer there."),
+    HttpKind.TOO_LARGE: ("The comment is too long", f"It may have {MAX_COMMENT} characters. {_NEITHER}"),
 }
 
 

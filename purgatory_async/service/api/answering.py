@@ -12,22 +12,22 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from purgatory_async.durable.documents import Ask, OperationView
+from purgatory_async.durable.documents import Ask, OperationView, problems
+from purgatory_async.durable.documents.asks import check_answer, given_comment
+from purgatory_async.durable.documents.messages import LinkAnswer, LinkAnswered, PersonsAnswer
+from purgatory_async.durable.documents.problems import Kind, Problem
 from purgatory_async.durable.fold.entries import AnswerOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import after
 from purgatory_async.durable.links.link import Link, log_name
-from purgatory_async.service.answers import change
+from purgatory_async.durable.verbs.answers import change
 from purgatory_async.service.api import answer_page
 from purgatory_async.service.api.answer_page import End, Question
 from purgatory_async.service.api.operations import as_present
 from purgatory_async.service.api.page import STATIC
 from purgatory_async.service.api.request import BodyAwaited, BodyType, Request, decoded
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.asks import check_answer, given_comment
-from purgatory_async.service.contract.messages import LinkAnswer, LinkAnswered, PersonsAnswer
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.percent import percent_decoded
-from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, REPLAYED, Answer, answer, refusal
 from purgatory_async.service.http_service import HttpService
@@ -102,16 +102,18 @@ def show_refusal(service: HttpService, request: Request, problem: Problem, more:
     if problem.kind in _EXPLAINED:
         with suppress(Problem):  # it is gone meanwhile
             page = _shown(_find(service, _link_of(service, request)), _reason(problem), _typed(request))
-    return _page(problem.kind.status, page, (*problem.headers, *more), close=problem.kind in problems.CLOSING)
+    return _page(
+        problem.kind.status, page, (*problem.headers, *more), close=problem.kind in http_problems.CLOSING
+    )
 
 
 def _of_link(problem: Problem) -> Problem:
     """Return a problem as a link shows it: without the operation, of which its holder sees no more than the end."""
     if problem.kind in {Kind.FORGOTTEN, Kind.UNKNOWN_OPERATION}:
-        return problems.link_forgotten()
+        return http_problems.link_forgotten()
     operation = problem.document.operation
     if problem.kind is Kind.ALREADY_ENDED and isinstance(operation, OperationView):
-        return problems.answered(operation.state, operation.result, operation.by)
+        return http_problems.answered(operation.state, operation.result, operation.by)
     return problem
 
 
@@ -119,19 +121,19 @@ def _link_of(service: HttpService, request: Request) -> Link:
     """Return what the token of a request says. It asks no store: anyone can make up tokens."""
     link = service.links.open(request.parameters["token"])
     if link is None:
-        raise problems.unknown_link()
+        raise http_problems.unknown_link()
     return link
 
 
 def _find(service: HttpService, link: Link) -> _Asked:
     """Return the question of a link, pending or ended."""
     if link.log != log_name(service.state.epoch):
-        raise problems.unknown_link()
+        raise http_problems.unknown_link()
     if link.expires_us is not None and link.expires_us <= service.state.now_us():
-        raise problems.link_expired(moment(link.expires_us))
+        raise http_problems.link_expired(moment(link.expires_us))
     operation = service.fold.operations.questions.get(link.position)
     if operation is None:
-        raise problems.link_forgotten()
+        raise http_problems.link_forgotten()
     ask = ask_of(operation)
     assert isinstance(ask, Ask), "a question is asked"
     return _Asked(link, operation, replace(ask, choices=tuple(ask.choices[each] for each in link.choices)))

@@ -12,7 +12,8 @@ from msgspec import UNSET
 from purgatory_async.durable.documents import OperationView
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.shared import SECOND
-from purgatory_async.service.access.grants import Permission
+from purgatory_async.durable.grants import Permission
+from purgatory_async.durable.stats.messages import DashboardFeed, QuestionPage, WorkerView
 from purgatory_async.service.api.admin import stats_of
 from purgatory_async.service.api.operations import is_in
 from purgatory_async.service.api.paging import STEPS, first_of, page_of
@@ -20,7 +21,6 @@ from purgatory_async.service.api.query_string import Query
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.service.stats.messages import DashboardFeed, QuestionPage, WorkerView
 
 PAGE: Final = 50  # operations
 MAX_PAGE: Final = 100

@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from purgatory_async.service.access.grants import Permission
+from purgatory_async.durable.documents.problems import Problem, ProblemKind
+from purgatory_async.durable.grants import Permission
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import Answer
 from purgatory_async.service.http_service import HttpService
@@ -58,7 +58,7 @@ class Endpoint:
     headers: tuple[str, ...] = ()
     body: type[Struct] | tuple[type[Struct], ...] | None = None
     needs_body: bool = False
-    problems: tuple[Kind, ...] = ()
+    problems: tuple[ProblemKind, ...] = ()
     own: Permission | None = None
     answering: Permission | None = None
     adds_up: bool = False

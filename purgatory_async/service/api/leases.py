@@ -6,20 +6,9 @@ from typing import Final
 
 import msgspec
 
-from purgatory_async.durable.fold import results
-from purgatory_async.durable.fold.entries import EndLease, ExtendLease
-from purgatory_async.durable.fold.leases import Lease
-from purgatory_async.durable.fold.shared import SECOND
-from purgatory_async.durable.later import Later, after, at_last
-from purgatory_async.service.access.grants import Grant
-from purgatory_async.service.api.durations import delay_us, lease_us
-from purgatory_async.service.api.long_lists import check_list
-from purgatory_async.service.api.paging import first_of, limit_of, page_of
-from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.names import checked_key
-from purgatory_async.service.contract.percent import percent_decoded
-from purgatory_async.service.contract.queue_messages import (
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.names import checked_key
+from purgatory_async.durable.documents.queue_messages import (
     MAX_BATCH,
     ExtendBody,
     Extended,
@@ -30,6 +19,18 @@ from purgatory_async.service.contract.queue_messages import (
     LeaseView,
     ReturnBody,
 )
+from purgatory_async.durable.fold import results
+from purgatory_async.durable.fold.entries import EndLease, ExtendLease
+from purgatory_async.durable.fold.leases import Lease
+from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.grants import Grant
+from purgatory_async.durable.later import Later, after, at_last
+from purgatory_async.durable.verbs.durations import delay_us, lease_us
+from purgatory_async.service.api.long_lists import check_list
+from purgatory_async.service.api.paging import first_of, limit_of, page_of
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.contract import http_problems
+from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
@@ -118,7 +119,7 @@ def _cursor(lease: Lease) -> str:
 def _place_of(cursor: str) -> tuple[int, str]:
     number, hyphen, lease_id = cursor.partition("-")
     if not hyphen or not number.isdecimal() or not number.isascii() or len(number) > 19:  # noqa: PLR2004 - as 64 bits
-        raise problems.bad_parameter("cursor", cursor, "the next of an answer")
+        raise http_problems.bad_parameter("cursor", cursor, "the next of an answer")
     return int(number), lease_id
 
 

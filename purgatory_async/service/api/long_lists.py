@@ -6,10 +6,9 @@ from typing import Final
 
 import msgspec
 
+from purgatory_async.durable.documents import problems
 from purgatory_async.service.api.strict_json import MAX_CONTAINERS, MAX_DEPTH
-from purgatory_async.service.contract import problems
 
-MAX_LISTED: Final = 4096  # keys of an operation, repeated ones included
 _SHORT_BYTES: Final = 1 << 14  # below it the decoder says as much
 
 _OTHER: Final = bytes(set(range(256)) - set(b'[]{},"'))

@@ -12,7 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from purgatory_async.durable.documents import CountNeed
+from purgatory_async.durable.documents.messages import ID_SCHEMA, KEY_SCHEMA, REFERENCE, ProblemDocument
+from purgatory_async.durable.documents.names import MAX_KEYS
+from purgatory_async.durable.documents.problems import Kind, ProblemKind
 from purgatory_async.durable.history import SINCE_PATTERN
+from purgatory_async.durable.waiting.feed import EVENT_ID
 from purgatory_async.durations import GRAMMAR
 from purgatory_async.service.api.dashboard import MAX_PAGE, PAGE
 from purgatory_async.service.api.endpoint import Answers, Endpoint
@@ -20,11 +24,8 @@ from purgatory_async.service.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from purgatory_async.service.api.query_string import ENDS, NEED_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
 from purgatory_async.service.api.waits import MAX_SIGNALS
-from purgatory_async.service.contract.messages import ID_SCHEMA, KEY_SCHEMA, REFERENCE, ProblemDocument
-from purgatory_async.service.contract.names import MAX_KEYS
-from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.contract.version import VERSION
-from purgatory_async.service.held.feed import EVENT_ID
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
 from purgatory_async.service.http_service import HttpService
 
@@ -81,19 +82,19 @@ _PATH: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 _EVERY: Final = (
-    Kind.BAD_PARAMETER,
-    Kind.NOT_ACCEPTABLE,
-    Kind.MISDIRECTED,
-    Kind.MALFORMED_REQUEST,
-    Kind.TARGET_TOO_LONG,
-    Kind.HEADERS_TOO_LARGE,
-    Kind.TOO_SLOW,
+    HttpKind.BAD_PARAMETER,
+    HttpKind.NOT_ACCEPTABLE,
+    HttpKind.MISDIRECTED,
+    HttpKind.MALFORMED_REQUEST,
+    HttpKind.TARGET_TOO_LONG,
+    HttpKind.HEADERS_TOO_LARGE,
+    HttpKind.TOO_SLOW,
 )
-_GUARDED: Final = (Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.LIMITED)
-_CHANGING: Final = (Kind.CROSS_ORIGIN,)
+_GUARDED: Final = (HttpKind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.LIMITED)
+_CHANGING: Final = (HttpKind.CROSS_ORIGIN,)
 # Of what reads or changes the state: it is behind, or its store is away.
-_STATEFUL: Final = (Kind.BAD_HEADER, Kind.BEHIND, Kind.STORE_UNAVAILABLE, Kind.OVERLOADED)
-_WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, Kind.TOO_LARGE, Kind.UNSUPPORTED_MEDIA_TYPE)
+_STATEFUL: Final = (HttpKind.BAD_HEADER, HttpKind.BEHIND, Kind.STORE_UNAVAILABLE, Kind.OVERLOADED)
+_WITH_BODY: Final = (HttpKind.MALFORMED, Kind.INVALID, HttpKind.TOO_LARGE, HttpKind.UNSUPPORTED_MEDIA_TYPE)
 
 
 def with_description(routes: Routes) -> Routes:
@@ -204,7 +205,7 @@ def _responses(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
     kinds += _STATEFUL if path.startswith(_STATE) else []
     kinds += [] if method in {"GET", "HEAD"} else _CHANGING
     kinds += [] if endpoint.body is None else _WITH_BODY
-    by_status: dict[int, list[Kind]] = {}
+    by_status: dict[int, list[ProblemKind]] = {}
     for kind in dict.fromkeys(kinds):
         by_status.setdefault(kind.status, []).append(kind)
     for status, found in sorted(by_status.items()):

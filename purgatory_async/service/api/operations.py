@@ -10,30 +10,31 @@ import msgspec
 from msgspec import UNSET
 
 from purgatory_async import Outcome
-from purgatory_async.durable.documents import OperationView
+from purgatory_async.durable.documents import OperationView, problems
+from purgatory_async.durable.documents.fitting import fitting
+from purgatory_async.durable.documents.messages import MAX_LISTED, Attach, OperationList, Submit
+from purgatory_async.durable.documents.names import checked_id, checked_key, new_id
+from purgatory_async.durable.documents.problems import Kind
 from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import after
-from purgatory_async.service.answers import attach
+from purgatory_async.durable.verbs.answers import attach
+from purgatory_async.durable.verbs.keeper import Submission
+from purgatory_async.durable.verbs.submissions import entry_of
+from purgatory_async.durable.waiting.waiters import end_of
 from purgatory_async.service.api.holding import Awaited
-from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
+from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.paging import STEPS, first_of, limit_of, page_of
 from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.api.submissions import entry_of
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.fitting import fitting
-from purgatory_async.service.contract.messages import Attach, OperationList, Submit
-from purgatory_async.service.contract.names import checked_id, checked_key, new_id
+from purgatory_async.service.contract import http_problems
+from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.contract.percent import percent_decoded
-from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.held.given import Given
-from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.held.stream import EVENT_STREAM
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.records import Headers
-from purgatory_async.service.service import Submission
 
 A = TypeVar("A", bound=Attach)
 
@@ -41,7 +42,7 @@ SUBMIT: Final = msgspec.json.Decoder(Submit)
 ATTACH: Final = msgspec.json.Decoder(Attach)
 _FOUND: Final = 200
 ATTACHED: Final = ("X-Purgatory-Attached", "true")
-_NO_LONGER_HELD: Final = frozenset({Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVERLOADED})
+_NO_LONGER_HELD: Final = frozenset({HttpKind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVERLOADED})
 """Why a submission may no longer be held. It was made, so it is answered: only requests that changed nothing are
 refused."""
 
@@ -173,7 +174,7 @@ class _Submission(Generic[A]):
     def submit(self, _: object = None) -> Given:
         """Submit it, once for its Idempotency-Key."""
         service, request = self.shown.service, self.shown.request
-        self.entry = entry = entry_of(self.order, self.known_as, service, request)
+        self.entry = entry = entry_of(self.order, self.known_as, service.state, request)
         return after(request.repeatable(self.body, entry, service.state, self.drawn), self._submit)
 
     def _submit(self, once: Repeatable) -> Given:
@@ -184,7 +185,7 @@ class _Submission(Generic[A]):
     def attach(self, _: object) -> Given:
         """Submit it, or attach to the one with its id."""
         service, request = self.shown.service, self.shown.request
-        entry = entry_of(self.order, self.known_as, service, request)
+        entry = entry_of(self.order, self.known_as, service.state, request)
         return after(attach(service, entry, request, request.grant.limits.max_pending), self._made)
 
     def _made(self, made: Submission) -> Given:
@@ -269,7 +270,7 @@ def read_events(service: HttpService, request: Request) -> Given:
     try:
         last_read = None if last is None else service.held.feed.number_of(last)
     except ValueError:
-        raise problems.bad_header(
+        raise http_problems.bad_header(
             "Last-Event-ID", "the id of an event, EPOCH-POSITION.NUMBER", last or ""
         ) from None
     request.use_listed()

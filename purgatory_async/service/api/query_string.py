@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed
-from purgatory_async.durable.history import PATTERN as HISTORY
+from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed, problems
+from purgatory_async.durable.history import SINCE_GRAMMAR, Since, parse_since
 from purgatory_async.durations import ADVICE, GRAMMAR, parse_duration
-from purgatory_async.service.contract import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.percent import percent_decoded
 
 KNOWN_ONLY: Final = "a parameter of this path"
@@ -20,22 +20,12 @@ ID_PREFIX: Final = "[A-Za-z0-9._~-]{0,128}"
 
 # Close to the grammar: no leading zeros, up to 10^15-1 and 9999.
 NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})$"
-SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
 _INTEGER: Final = re.compile(r"[0-9]{1,19}").fullmatch
-_SINCE: Final = re.compile(f"now|(?:(?P<history>{HISTORY})-)?(?P<index>[0-9]{{1,16}})")
 _USUAL: Final = re.compile(
     rb"[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+(?:&[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+)*+"
 ).fullmatch
 _USUAL_READ: Final = re.compile(rb"(?:index=([0-9]{1,18})(?:&|\Z))?(?:wait=([0-9]{1,6})s)?").fullmatch
 _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
-
-
-@dataclass(frozen=True, slots=True)
-class Since:
-    """Where a reader goes on: a history, None for the present one, and an index, None for the newest."""
-
-    history: str | None
-    index: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +46,7 @@ class Query:
         # int() alone accepts underscores, spaces and non-ASCII digits.
         if _INTEGER(values[0]) and lowest <= (value := int(values[0])) <= highest:
             return value
-        raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
+        raise http_problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
 
     def switch(self, name: str) -> bool:
         """Return a parameter that is 0 or 1, False if it is absent.
@@ -78,7 +68,7 @@ class Query:
         try:
             return parse_duration(values[0])
         except ValueError:
-            raise problems.bad_parameter("wait", values[0], GRAMMAR, ADVICE) from None
+            raise http_problems.bad_parameter("wait", values[0], GRAMMAR, ADVICE) from None
 
     def need(self) -> WireNeed:
         """Return ``need``, "any" if it is absent.
@@ -92,7 +82,7 @@ class Query:
             return "any" if value == "any" else "all"
         count = 0 if match is None else int(match[2])
         if match is None or not 1 <= count <= (MAX_COUNT if match[1] == "amount" else MAX_VOTERS):
-            raise problems.bad_parameter("need", value, NEED_GRAMMAR)
+            raise http_problems.bad_parameter("need", value, NEED_GRAMMAR)
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
 
     def ends(self) -> str:
@@ -103,7 +93,7 @@ class Query:
         """
         value = self.values.get("state", ["pending"])[0]
         if value not in ENDS:
-            raise problems.bad_parameter("state", value, f"one of {', '.join(ENDS)}")
+            raise http_problems.bad_parameter("state", value, f"one of {', '.join(ENDS)}")
         return value
 
     def id_prefix(self) -> str:
@@ -114,7 +104,7 @@ class Query:
         """
         value = self.values.get("id_prefix", [""])[0]
         if re.fullmatch(ID_PREFIX, value) is None:
-            raise problems.bad_parameter("id_prefix", value, ID_PREFIX)
+            raise http_problems.bad_parameter("id_prefix", value, ID_PREFIX)
         return value
 
     def text(self, name: str) -> str | None:
@@ -136,7 +126,7 @@ class Query:
             return None
         since = parse_since(values[0])
         if since is None:
-            raise problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
+            raise http_problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
         return since
 
     def only_with(self, wanted: str, *names: str) -> None:
@@ -147,7 +137,7 @@ class Query:
         """
         for name in names:
             if name in self.values and wanted not in self.values:
-                raise problems.bad_parameter(name, self.values[name][0], f"given together with {wanted}")
+                raise http_problems.bad_parameter(name, self.values[name][0], f"given together with {wanted}")
 
 
 _EMPTY: Final = Query({})
@@ -160,14 +150,6 @@ def usual_read(raw: bytes) -> tuple[int | None, float | None] | None:
         return None
     index, wait = match.groups()
     return None if index is None else int(index), None if wait is None else float(wait)
-
-
-def parse_since(text: str) -> Since | None:
-    """Return a place; None if the text does not follow its grammar."""
-    match = _SINCE.fullmatch(text)
-    if match is None:
-        return None
-    return Since(match["history"], None if match["index"] is None else int(match["index"]))
 
 
 def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] = frozenset()) -> Query:
@@ -192,17 +174,17 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
         raw_name, _, raw_value = piece.partition(b"=")
         name = _decoded_name(raw_name)
         if name not in known:
-            raise problems.bad_parameter(
+            raise http_problems.bad_parameter(
                 name, _lossy(raw_value), f"{KNOWN_ONLY}: {', '.join(sorted(known)) or 'none'}"
             )
         if name in values and name not in repeated:
-            raise problems.bad_parameter(name, _lossy(raw_value), "given once")
+            raise http_problems.bad_parameter(name, _lossy(raw_value), "given once")
         try:
             values.setdefault(name, []).append(percent_decoded(raw_value))
         except ValueError:
             if name in {"key", "prefix"}:
                 raise problems.bad_key(raw_value, "must be percent-encoded UTF-8") from None
-            raise problems.bad_parameter(name, _lossy(raw_value), "percent-encoded UTF-8") from None
+            raise http_problems.bad_parameter(name, _lossy(raw_value), "percent-encoded UTF-8") from None
     return Query(values)
 
 

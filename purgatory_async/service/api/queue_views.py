@@ -11,18 +11,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from purgatory_async.durable.fold.entries import Entry, PurgeQueue, RedriveItems, SetQueue
-from purgatory_async.durable.fold.items import DEAD, Hidden, Item, Queue
-from purgatory_async.durable.fold.results import Moved, Refused
-from purgatory_async.durable.fold.shared import SECOND
-from purgatory_async.durable.later import Later, after, at_last
-from purgatory_async.durable.state import Answer as StateAnswer
-from purgatory_async.service.api.durations import lease_us
-from purgatory_async.service.api.paging import first_of, limit_of, numbers_of, page_of, text_of
-from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.names import MAX_KEY_BYTES, checked_key
-from purgatory_async.service.contract.queue_messages import (
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.names import MAX_KEY_BYTES, checked_key
+from purgatory_async.durable.documents.queue_messages import (
     ItemList,
     ItemView,
     PurgeBody,
@@ -33,10 +24,19 @@ from purgatory_async.service.contract.queue_messages import (
     RedriveBody,
     Redriven,
 )
+from purgatory_async.durable.fold.entries import Entry, PurgeQueue, RedriveItems, SetQueue
+from purgatory_async.durable.fold.items import DEAD, Hidden, Item, Queue
+from purgatory_async.durable.fold.results import Moved, Refused
+from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.later import Later, after, at_last
+from purgatory_async.durable.state import Answer as StateAnswer
+from purgatory_async.durable.verbs.durations import lease_us
+from purgatory_async.durable.verbs.refusals import problem_of
+from purgatory_async.service.api.paging import first_of, limit_of, numbers_of, page_of, text_of
+from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.service.refusals import problem_of
 
 REDRIVEN: Final = 256
 """Dead items that come back in one step; with takers in line some milliseconds."""

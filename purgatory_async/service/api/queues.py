@@ -6,18 +6,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from purgatory_async.durable.documents import compact
-from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems, WantItem
-from purgatory_async.durable.fold.leases import Lease
-from purgatory_async.durable.fold.results import Put, PutSome, Result
-from purgatory_async.durable.fold.shared import SECOND, microseconds
-from purgatory_async.durable.later import after
-from purgatory_async.service.api.durations import delay_us, lease_us
-from purgatory_async.service.api.long_lists import check_list
-from purgatory_async.service.api.repeating import Repeatable
-from purgatory_async.service.api.request import Request, decoded, decoded_each
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.queue_messages import (
+from purgatory_async.durable.documents import compact, problems
+from purgatory_async.durable.documents.queue_messages import (
     MAX_BATCH,
     Delivered,
     DeliveredItems,
@@ -26,11 +16,20 @@ from purgatory_async.service.contract.queue_messages import (
     LeasedItems,
     TakeBody,
 )
+from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems, WantItem
+from purgatory_async.durable.fold.leases import Lease
+from purgatory_async.durable.fold.results import Put, PutSome, Result
+from purgatory_async.durable.fold.shared import SECOND, microseconds
+from purgatory_async.durable.later import after
+from purgatory_async.durable.verbs.durations import delay_us, lease_us
+from purgatory_async.durable.verbs.levels import check_level
+from purgatory_async.durable.waiting.takers import Taken
+from purgatory_async.service.api.long_lists import check_list
+from purgatory_async.service.api.repeating import Repeatable
+from purgatory_async.service.api.request import Request, decoded, decoded_each
 from purgatory_async.service.held.given import Given
-from purgatory_async.service.held.takers import Taken
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
-from purgatory_async.service.levels import check_level
 
 
 class _Body(Struct, forbid_unknown_fields=True):
@@ -92,7 +91,7 @@ def take_item(service: HttpService, request: Request) -> Given:
         return answer(200, given, *wait.headers, *replayed(taken))
 
     def _take(_: None) -> Given:
-        return service.held.takers.take(request, order, _taken)
+        return service.held.takers.hold(request, order, _taken)
 
     def _once(once: Repeatable) -> Given:
         order.idem, order.digest = once

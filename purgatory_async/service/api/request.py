@@ -9,18 +9,19 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import Raw
 
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.messages import Fault
+from purgatory_async.durable.documents.names import checked_key
 from purgatory_async.durable.fold.entries import Entry
+from purgatory_async.durable.grants import Permission
 from purgatory_async.durable.later import Later
 from purgatory_async.durable.state import State
 from purgatory_async.errors import Interruption
-from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Repeatable, asked_of, digest_of, read_body
-from purgatory_async.service.contract import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.header_fields import Fields, Head
-from purgatory_async.service.contract.messages import Fault
-from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.http.answer import JSON
 from purgatory_async.service.http.wire import Asked, Wire
@@ -173,7 +174,7 @@ class Request(Asked):
             return 0
         value = values[0]
         if re.fullmatch(rb"[0-9]{1,16}", value) is None:
-            raise problems.bad_header("X-Purgatory-Position", "[0-9]{1,16}", value.decode("latin-1"))
+            raise http_problems.bad_header("X-Purgatory-Position", "[0-9]{1,16}", value.decode("latin-1"))
         return int(value)
 
     def check_repeatable(self, *, refused: bool) -> None:
@@ -186,11 +187,11 @@ class Request(Asked):
         if key is None:
             return
         if refused:
-            raise problems.bad_header(
+            raise http_problems.bad_header(
                 REPEATABLE, "left out: none is kept here, a repeated request changes more", key
             )
         if not (0 < len(key) <= MAX_HEADER and key.isascii()):
-            raise problems.bad_header(REPEATABLE, f"1 to {MAX_HEADER} characters of ASCII", key)
+            raise http_problems.bad_header(REPEATABLE, f"1 to {MAX_HEADER} characters of ASCII", key)
 
     def repeatable(
         self, body: bytes, entry: Entry, state: State, drawn: tuple[str, ...] = ()
@@ -268,7 +269,7 @@ class Request(Asked):
         if served not in profile.accepted:
             accept = profile.fields.text("accept")
             if accept is not None and accept.strip() and not _accepts(accept, served):
-                raise problems.not_acceptable(" or ".join(served), accept)
+                raise http_problems.not_acceptable(" or ".join(served), accept)
             profile.accepted.add(served)
 
     # The body.
@@ -317,13 +318,13 @@ class Request(Asked):
         if not (usual and self.profile.promises_json):
             length = self.header("content-length")
             if length is not None and _announces_too_much(length, most):
-                raise problems.too_large(most)
+                raise http_problems.too_large(most)
             if content or _promises_content(self.profile.fields):
                 _check_content(self.profile.fields, allowed)
                 if usual:
                     self.profile.promises_json = True
         if len(content) > most:
-            raise problems.too_large(most)
+            raise http_problems.too_large(most)
         if not self._whole:
             raise BodyAwaited
         return bytes(content)
@@ -345,10 +346,10 @@ def _promises_content(fields: Fields) -> bool:
 def _check_content(fields: Fields, allowed: BodyType) -> None:
     encoding = fields.text("content-encoding")
     if encoding is not None and encoding.strip().lower() not in {"", "identity"}:
-        raise problems.unsupported_media_type("a body must not be encoded", encoding)
+        raise http_problems.unsupported_media_type("a body must not be encoded", encoding)
     media_type = fields.text("content-type")
     if media_type is None or not allowed.fits(media_type):
-        raise problems.unsupported_media_type(
+        raise http_problems.unsupported_media_type(
             f"a body must be {allowed.name}", media_type or "no Content-Type"
         )
 
@@ -369,7 +370,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
         try:
             strict_json.check(body)
         except ValueError as error:
-            raise problems.malformed(str(error)) from None
+            raise http_problems.malformed(str(error)) from None
     try:
         return decoder.decode(body or b"{}")
     except msgspec.ValidationError as error:

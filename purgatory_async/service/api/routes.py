@@ -5,25 +5,7 @@ from functools import partial
 from typing import Final
 
 from purgatory_async.durable.documents import OperationView, SignalBody
-from purgatory_async.service.access.grants import Permission
-from purgatory_async.service.api import (
-    admin,
-    answering,
-    answers,
-    dashboard,
-    leases,
-    links,
-    operations,
-    page,
-    queue_views,
-    queues,
-    signals,
-    waits,
-)
-from purgatory_async.service.api.endpoint import Endpoint
-from purgatory_async.service.api.openapi import with_description
-from purgatory_async.service.api.request import REPEATABLE
-from purgatory_async.service.contract.messages import (
+from purgatory_async.durable.documents.messages import (
     Attach,
     Complete,
     DrainBody,
@@ -46,8 +28,8 @@ from purgatory_async.service.contract.messages import (
     Submit,
     WaitView,
 )
-from purgatory_async.service.contract.problems import Kind
-from purgatory_async.service.contract.queue_messages import (
+from purgatory_async.durable.documents.problems import Kind
+from purgatory_async.durable.documents.queue_messages import (
     Delivered,
     DeliveredItems,
     ExtendBody,
@@ -70,8 +52,27 @@ from purgatory_async.service.contract.queue_messages import (
     ReturnBody,
     TakeBody,
 )
+from purgatory_async.durable.grants import Permission
+from purgatory_async.durable.stats.messages import DashboardFeed, QuestionPage, SearchPage, Stats
+from purgatory_async.service.api import (
+    admin,
+    answering,
+    answers,
+    dashboard,
+    leases,
+    links,
+    operations,
+    page,
+    queue_views,
+    queues,
+    signals,
+    waits,
+)
+from purgatory_async.service.api.endpoint import Endpoint
+from purgatory_async.service.api.openapi import with_description
+from purgatory_async.service.api.request import REPEATABLE
+from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.held.stream import EVENT_STREAM
-from purgatory_async.service.stats.messages import DashboardFeed, QuestionPage, SearchPage, Stats
 
 _READ: Final = Permission.READ
 _WAIT: Final = Permission.WAIT
@@ -82,11 +83,11 @@ _ADMIN: Final = Permission.ADMIN
 _PREFER: Final = ("Prefer",)
 _ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
 _HELD: Final = (Kind.OVERLOADED, Kind.DRAINING, Kind.GAP)
-_REPEATABLE: Final = (Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER)
+_REPEATABLE: Final = (Kind.IDEMPOTENCY_MISMATCH, HttpKind.BAD_HEADER)
 _ANSWERED: Final = (*_ID, Kind.ALREADY_ENDED, Kind.OVERLOADED, *_REPEATABLE, Kind.UPGRADE_PENDING)
 _CHANGE: Final = partial(Endpoint, answers={200: OperationView}, headers=(REPEATABLE,), problems=_ANSWERED)
 _LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
-_LINK: Final = (Kind.UNKNOWN_LINK, Kind.LINK_EXPIRED, Kind.FORGOTTEN, Kind.STORE_UNAVAILABLE)
+_LINK: Final = (HttpKind.UNKNOWN_LINK, HttpKind.LINK_EXPIRED, Kind.FORGOTTEN, Kind.STORE_UNAVAILABLE)
 _QUEUE: Final = (Kind.BAD_KEY,)
 _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
 
@@ -308,7 +309,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             _READ,
             {200: EVENT_STREAM},
             headers=("Last-Event-ID",),
-            problems=(Kind.BAD_HEADER, *_HELD),
+            problems=(HttpKind.BAD_HEADER, *_HELD),
         )
     },
     "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
@@ -316,7 +317,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/healthz": {"GET": Endpoint(admin.check_alive, None, {200: Health}, probed=True)},
     "/readyz": {
         "GET": Endpoint(
-            admin.check_ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY), probed=True
+            admin.check_ready, None, {200: Health}, problems=(Kind.DRAINING, HttpKind.NOT_READY), probed=True
         )
     },
     "/metrics": {"GET": Endpoint(admin.read_metrics, _READ, {200: admin.EXPOSITION})},

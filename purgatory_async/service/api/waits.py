@@ -6,19 +6,19 @@ from typing import Final
 import msgspec
 
 from purgatory_async import Outcome
-from purgatory_async.durable.documents import WireNeed
+from purgatory_async.durable.documents import WireNeed, problems
+from purgatory_async.durable.documents.fitting import ANSWER_BYTES
+from purgatory_async.durable.documents.messages import FollowedSignal, FollowView
+from purgatory_async.durable.documents.names import MAX_KEYS, checked_key, distinct_keys
 from purgatory_async.durable.fold.signals import Signal
-from purgatory_async.durable.history import history_at
+from purgatory_async.durable.history import Since, history_at
 from purgatory_async.durable.later import after
 from purgatory_async.durable.since import Found, Seen, Wanted
-from purgatory_async.service.api.query_string import Query, Since
+from purgatory_async.durable.waiting.waiters import end_of
+from purgatory_async.service.api.query_string import Query
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.fitting import ANSWER_BYTES
-from purgatory_async.service.contract.messages import FollowedSignal, FollowView
-from purgatory_async.service.contract.names import MAX_KEYS, checked_key, distinct_keys
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.held.given import Given
-from purgatory_async.service.held.requests import end_of
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.web.waiting import Wait
@@ -89,7 +89,7 @@ async def _follow(service: HttpService, request: Request, query: Query, since: S
     wait = request.wait(query, service.settings.max_wait)
     for name in ("need", "full"):
         if name in query.values:
-            raise problems.bad_parameter(name, query.values[name][0], "left out beside since")
+            raise http_problems.bad_parameter(name, query.values[name][0], "left out beside since")
     limit = query.integer("limit", 1, MAX_SIGNALS) or MAX_SIGNALS
     wanted = _wanted(query)
     request.use(*wanted.keys, *wanted.prefixes)
@@ -100,9 +100,7 @@ async def _follow(service: HttpService, request: Request, query: Query, since: S
         seen = Seen(since.history or service.state.epoch, since.index)
         held_for = service.shortened(wait.seconds)
         # One more than fits: then there are more.
-        found = await service.held.followers.follow(
-            wanted, seen, most=limit + 1, wait=held_for, visit=request
-        )
+        found = await service.held.followers.follow(wanted, seen, most=limit + 1, wait=held_for, by=request)
     shown = _shown(found.signals, limit)
     more = len(shown) < len(found.signals)
     index = shown[-1].index if more else service.fold.signals.highest

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
 
 _ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")

@@ -7,13 +7,14 @@ from purgatory_async import Timer
 from purgatory_async.durable.fold.operations import OperationRescheduled
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.state import State
-from purgatory_async.service.held.feed import Feed
-from purgatory_async.service.held.followers import Followers
-from purgatory_async.service.held.pacing import Pace
-from purgatory_async.service.held.positions import Positions
+from purgatory_async.durable.waiting.feed import Feed
+from purgatory_async.durable.waiting.followers import Followers
+from purgatory_async.durable.waiting.pacing import Pace
+from purgatory_async.durable.waiting.positions import Positions
+from purgatory_async.durable.waiting.takers import OF_TAKERS
 from purgatory_async.service.held.requests import HeldRequests
 from purgatory_async.service.held.stream import Streams
-from purgatory_async.service.held.takers import OF_TAKERS, Takers
+from purgatory_async.service.held.takers import HeldTakers
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.settings.settings import Settings
 
@@ -50,7 +51,8 @@ class Held:
         limit, overdue = settings.max_pending, None if settings.store.in_memory else OVERDUE
         self.requests: Final = HeldRequests("held", timer, pace, limit, on_undelivered)
         self.followers: Final = Followers(state, timer, self.requests)
-        self.takers: Final = Takers(state, timer, pace, limit, on_undelivered, overdue=overdue)
+        takers = HeldRequests("takers", timer, pace, limit, on_undelivered)
+        self.takers: Final = HeldTakers(state, timer, takers, overdue=overdue)
         self.positions: Final = Positions(timer, lambda: state.fold.position)
         self.feed: Final = Feed(timer, state)
         self.streams: Final = Streams(self.feed, timer)

@@ -8,9 +8,9 @@ until then), or its token is taken away.
 from typing import Final
 
 from purgatory_async import OperationExpired, PurgatoryClosed, Timer, TimerHandle
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.waiting.feed import Feed
 from purgatory_async.errors import Interruption
-from purgatory_async.service.contract import problems
-from purgatory_async.service.held.feed import Feed
 from purgatory_async.service.held.given import Given, Streamed
 from purgatory_async.service.http.wire import Asked
 from purgatory_async.web.race import ClientLeft, Race

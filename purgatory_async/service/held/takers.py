@@ -1,86 +1,35 @@
-"""Takers of this process: requests held for an item of a queue, each of which stands in line in the state."""
+"""Requests that are held for items: what is there at once is answered without a task."""
 
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from msgspec.structs import replace
-
-from purgatory_async import PurgatoryFull, Timer
-from purgatory_async.cluster.log import LogError
-from purgatory_async.durable.fold.entries import LeaveLine, WantItem
-from purgatory_async.durable.fold.leases import ItemLeased, Lease, LeasesShared, TakerLeft
-from purgatory_async.durable.fold.results import Nothing, Refused
-from purgatory_async.durable.fold.shared import SECOND, Effect, microseconds
-from purgatory_async.durable.later import after, at_last
+from purgatory_async import Timer
+from purgatory_async.durable.documents.names import new_id
+from purgatory_async.durable.fold.entries import WantItem
+from purgatory_async.durable.fold.results import Nothing
+from purgatory_async.durable.later import after
 from purgatory_async.durable.state import Answer, State
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.names import new_id
+from purgatory_async.durable.waiting.takers import Taken, Takers, leases_in, taken_by
 from purgatory_async.service.held.given import Given
-from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.held.requests import HeldRequests
 from purgatory_async.service.visit import Visit
 
-OF_TAKERS: Final = ItemLeased, LeasesShared, TakerLeft
-"""The effects that takers hear; most steps have none."""
 
-
-class Taken(NamedTuple):
-    """What a taker gets: leases, none if its wait is over; ``replayed`` if an earlier one with its key took them."""
-
-    leases: list[Lease]
-    replayed: bool = False
-
-
-class Takers:
-    """The takers of this process.
-
-    Args:
-        state: Has their lines.
-        timer: For the rest of a wait.
-        pace: At which they complete.
-        limit: The most takers at once.
-        on_undelivered: Called when a taker's client left as it got an item, which went back.
-        overdue: Seconds after a wait until the store is asked why it has not ended; None if the state cannot be away.
-    """
+class HeldTakers(Takers[Visit]):
+    """The takers of a service; see `Takers`."""
 
     def __init__(
-        self,
-        state: State,
-        timer: Timer,
-        pace: Pace,
-        limit: int,
-        on_undelivered: Callable[[], None],
-        *,
-        overdue: float | None,
+        self, state: State, timer: Timer, held_requests: HeldRequests, *, overdue: float | None
     ) -> None:
-        self.held_requests: Final = HeldRequests("takers", timer, pace, limit, on_undelivered)
-        self._state: Final = state
-        self._timer: Final = timer
-        self._overdue: Final = overdue
-        self._leased: dict[str, list[Lease]] = {}  # to takers that have yet to wake
-        self._left: dict[str, str] = {}  # and why others left the line
+        super().__init__(state, timer, held_requests, overdue=overdue)
+        self.held_requests: Final = held_requests
 
-    def __repr__(self) -> str:
-        return f"<Takers held={self.held_requests.count}>"
-
-    def take(
-        self,
-        visit: Visit,
-        order: WantItem,
-        then: Callable[[Taken], Given],
-    ) -> Given:
-        """Lease the oldest items of a queue.
-
-        Args:
-            visit: The request.
-            order: What it asks for.
-            then: Goes on with the request.
+    def hold(self, visit: Visit, order: WantItem, then: Callable[[Taken], Given]) -> Given:
+        """Lease the oldest items of a queue, as `take`; go on with ``then``.
 
         Raises:
-            Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``; ``unauthorized`` or ``forbidden`` if
-                the tokens have changed; its items, if any, are back in their places. ``idempotency-mismatch``.
+            Problem: As of `take`; ``unauthorized`` or ``forbidden`` if the tokens have changed.
             ClientLeft: The client left; its items, if any, are back in their places.
         """
         self.held_requests.check_limit()
@@ -88,109 +37,13 @@ class Takers:
         answer = self._state.propose(order, visit)
         if not isinstance(answer, Answer):
             return after(self._take(visit, order, answer), then)
-        leases = _leases_in(answer, order)
+        leases = leases_in(answer, order)
         if leases or isinstance(answer.result, Nothing):
-            return then(_taken(leases, order))
+            return then(taken_by(leases, order))
 
         def _go_on(_: bool) -> Given:
-            return then(_taken(self._woken(order)[0], order))
+            return then(taken_by(self._woken(order)[0], order))
 
         return self.held_requests.hold(
             visit, order.lease_id, None, _go_on, otherwise=partial(self._leave, order)
         )
-
-    async def _take(self, visit: Visit, order: WantItem, answer: Coroutine[Any, Any, Answer] | None) -> Taken:
-        until = self._timer.time() + order.wait_us / SECOND
-        while True:
-            leased, why = await self._stand_in_line(visit, order, answer)
-            wait = until - self._timer.time()
-            # After a long silence of this worker its takers have left their lines: they join again, at the end.
-            if leased or why != "silent" or wait <= 0:
-                return _taken(leased, order)
-            # A new entry: the one before belongs to the log.
-            order = replace(order, lease_id=new_id(), wait_us=microseconds(wait), writer=None, number=0)
-            answer = None
-
-    def hear(self, effect: Effect) -> None:
-        """Wake the taker that an effect is about, if it is of this process. O(1)."""
-        if isinstance(effect, ItemLeased):
-            taker = effect.lease.taker
-            if taker in self._leased:
-                self._leased[taker].append(effect.lease)
-            elif self.held_requests.happened(taker):
-                self._leased[taker] = [effect.lease]
-        elif isinstance(effect, LeasesShared):
-            if self.held_requests.happened(effect.lease_id):
-                self._leased[effect.lease_id] = list(effect.leases)
-        elif isinstance(effect, TakerLeft) and self.held_requests.happened(effect.lease_id):
-            self._left[effect.lease_id] = effect.why
-
-    async def _stand_in_line(
-        self, visit: Visit, order: WantItem, answer: Coroutine[Any, Any, Answer] | None
-    ) -> tuple[list[Lease], str | None]:
-        """Return the leases, or none and why the taker left the line; None if it did not stand there."""
-        asked = stands = False
-
-        async def _stand() -> bool:
-            nonlocal asked, stands
-            asked = True
-            given = await (answer or at_last(self._state.propose(order, visit)))
-            asked = not isinstance(given.result, Refused)
-            if leases := _leases_in(given, order):
-                self._leased.setdefault(order.lease_id, leases)
-                return False
-            stands = not isinstance(given.result, Nothing)
-            return stands
-
-        try:
-            overdue = None if self._overdue is None else order.wait_us / SECOND + self._overdue
-            await self.held_requests.until(visit, order.lease_id, overdue, _stand)
-            while stands and order.lease_id not in self._leased and order.lease_id not in self._left:
-                await self._look_again(order.lease_id, visit)
-        except BaseException:  # the client left, the service drains, or the request's task was cancelled
-            if asked:
-                self._leave(order)
-            elif answer is not None:
-                answer.close()
-            raise
-        finally:
-            woken = self._woken(order)
-        return woken
-
-    def _leave(self, order: WantItem, _: Exception | None = None) -> None:
-        """Leave the line; what was leased goes back."""
-        self._woken(order)
-        with suppress(LogError, PurgatoryFull):  # then the item comes back when its lease ends
-            self._state.post(LeaveLine(lease_id=order.lease_id))
-
-    def _woken(self, order: WantItem) -> tuple[list[Lease], str | None]:
-        """Return what a taker was leased while it slept, and why it left the line."""
-        return self._leased.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
-
-    async def _look_again(self, lease_id: str, visit: Visit) -> None:
-        """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
-        await self._state.caught_up()
-        queues = self._state.fold.queues
-        if leased := list(queues.leases.of(lease_id)):
-            self._leased[lease_id] = leased
-        elif lease_id in queues.takers:
-            await self.held_requests.until(visit, lease_id, self._overdue)
-        else:
-            self._left[lease_id] = "silent"
-
-
-def _leases_in(answer: Answer, order: WantItem) -> list[Lease]:
-    """Return the leases that a taker has at once; raise why it was refused."""
-    if isinstance(answer.result, Refused):
-        raise problems.idempotency_mismatch(str(order.idem))
-    leases = list[Lease]()
-    for each in answer.effects:
-        if isinstance(each, ItemLeased) and each.lease.taker == order.lease_id:
-            leases.append(each.lease)
-        elif isinstance(each, LeasesShared) and each.lease_id == order.lease_id:
-            leases += each.leases
-    return leases
-
-
-def _taken(leases: list[Lease], order: WantItem) -> Taken:
-    return Taken(leases, bool(leases) and leases[0].taker != order.lease_id)

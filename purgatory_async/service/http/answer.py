@@ -8,8 +8,9 @@ from typing import Final, Protocol
 
 import msgspec
 
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.contract.header_fields import Field
-from purgatory_async.service.contract.problems import CLOSING, Problem
+from purgatory_async.service.contract.http_problems import CLOSING
 
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.contract.header_fields import NO_HEAD, Address
-from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.http.answer import CLOSE, Answer
 from purgatory_async.service.http.body import Body, SizedBody
 from purgatory_async.service.http.context import ServerContext

@@ -8,7 +8,8 @@ each has a limit here.
 import re
 from typing import Final, Protocol
 
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.http.head import are_fields
 
 MAX_CHUNKS: Final = 8192  # of one body; a megabyte in pieces of 128 bytes
@@ -117,18 +118,18 @@ class ChunkedBody:
         if not end:
             self._held = data[place : place + MAX_CHUNK_LINE]
             if len(self._held) == MAX_CHUNK_LINE:
-                raise problems.malformed_request(
+                raise http_problems.malformed_request(
                     f"a chunk's line must be at most {MAX_CHUNK_LINE} bytes, got more"
                 )
             return len(data)
         line = _CHUNK.fullmatch(data, place, end)
         if line is None:
-            raise problems.malformed_request(
+            raise http_problems.malformed_request(
                 f"expected a hexadecimal chunk size, got {problems.shown(data[place:end])}"
             )
         self._chunks += 1
         if self._chunks > MAX_CHUNKS:
-            raise problems.malformed_request(f"a body must have at most {MAX_CHUNKS} chunks, got more")
+            raise http_problems.malformed_request(f"a body must have at most {MAX_CHUNKS} chunks, got more")
         self._left = int(line[1], 16)
         self._last = not self._left
         self._mark = b"" if self._last else _CRLF
@@ -140,7 +141,7 @@ class ChunkedBody:
         if not end:
             self._held = data[place : place + self._spare]
             if len(self._held) == self._spare:
-                raise problems.malformed_request(
+                raise http_problems.malformed_request(
                     f"trailer fields must be at most {MAX_TRAILERS} bytes, got more"
                 )
             return len(data)
@@ -149,7 +150,7 @@ class ChunkedBody:
         self.ended = line == _CRLF
         name = line.partition(b":")[0]  # an error never shows the value, which may be a token
         if not self.ended and (not are_fields(line, 1) or name.lower() in _NO_TRAILERS):
-            raise problems.malformed_request(
+            raise http_problems.malformed_request(
                 "the last chunk must be followed by an empty line, or by trailer fields other than framing, "
                 f"routing and authentication, got {problems.shown(name)}"
             )
@@ -159,6 +160,6 @@ class ChunkedBody:
         """Skip the CRLF after a chunk, as far as received; return the next position."""
         there = data[place : place + len(self._mark)]
         if not self._mark.startswith(there):
-            raise problems.malformed_request(f"a chunk must end with CRLF, got {problems.shown(there)}")
+            raise http_problems.malformed_request(f"a chunk must end with CRLF, got {problems.shown(there)}")
         self._mark = self._mark[len(there) :]
         return place + len(there)

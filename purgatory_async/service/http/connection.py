@@ -28,7 +28,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.header_fields import Profile
 from purgatory_async.service.http.answer_writer import AnswerWriter
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
@@ -288,7 +289,7 @@ class Connection(AnswerWriter, asyncio.Protocol):
             self._close()
         else:
             seconds = self.context.deadlines.of(self._phase, last=self._last)
-            self.refuse(problems.too_slow("head" if heads else "body", seconds or 0.0))
+            self.refuse(http_problems.too_slow("head" if heads else "body", seconds or 0.0))
 
 
 _ANSWERING: Final = Phase.ANSWERING

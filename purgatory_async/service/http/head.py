@@ -15,7 +15,8 @@ from typing import Final
 
 import httptools
 
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
+from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.header_fields import Field, Fields, Head, Profile
 
 MAX_LINE: Final = 8192  # bytes of the request line, without its CRLF
@@ -137,10 +138,10 @@ class HeadReader:
         host = profile.fields.by_name.get(b"host", (None,))[0]
         path, _, query = _origin_form(target, profile.method, host).partition(b"?")
         if host is None and not (profile.version == "1.0" and path in self._probed):
-            raise problems.malformed_request(f"Host must be given once in HTTP/{profile.version}, got 0")
+            raise http_problems.malformed_request(f"Host must be given once in HTTP/{profile.version}, got 0")
         if (parsed := _Parsed(raw).target) != target:
             shown = problems.shown(target), problems.shown(parsed)
-            raise problems.malformed_request(
+            raise http_problems.malformed_request(
                 f"the target is ambiguous: two parsers read {' and '.join(shown)}"
             )
         return Head(profile, path, query)
@@ -166,7 +167,7 @@ class _Parsed:
         except httptools.HttpParserUpgrade:
             pass  # the service declines upgrades
         except httptools.HttpParserError as error:
-            raise problems.malformed_request(f"the parser refuses it: {error}") from None
+            raise http_problems.malformed_request(f"the parser refuses it: {error}") from None
 
     def on_url(self, target: bytes) -> None:
         """Append to the request target."""
@@ -197,7 +198,7 @@ def _read_profile(method: bytes, rest: bytes) -> Profile | None:
     version, block = rest[:3].decode(), rest[5:]
     fields = Fields((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
     if len(fields) > MAX_FIELDS:
-        raise problems.headers_too_large(f"header fields, got {len(fields)}", MAX_FIELDS)
+        raise http_problems.headers_too_large(f"header fields, got {len(fields)}", MAX_FIELDS)
     values = fields.by_name
     _check_host(values.get(b"host", ()))
     length = _body_length(values.get(b"content-length", ()), values.get(b"transfer-encoding", ()))
@@ -208,9 +209,11 @@ def _read_profile(method: bytes, rest: bytes) -> Profile | None:
         odd = ["the length of the body"]
         if parsed.fields != expected:
             odd = sorted({name.decode() for name, _ in {*expected} ^ {*parsed.fields}}) or ["their order"]
-        raise problems.malformed_request(f"the fields are ambiguous: two parsers differ in {', '.join(odd)}")
+        raise http_problems.malformed_request(
+            f"the fields are ambiguous: two parsers differ in {', '.join(odd)}"
+        )
     if length is None and version == "1.0":
-        raise problems.malformed_request("HTTP/1.0 has no chunks; send Content-Length")
+        raise http_problems.malformed_request("HTTP/1.0 has no chunks; send Content-Length")
     options = [
         option.strip(_SPACE).lower() for option in b",".join(values.get(b"connection", ())).split(b",")
     ]
@@ -230,19 +233,19 @@ def _body_length(lengths: Sequence[bytes], codings: Sequence[bytes]) -> int | No
     """Return the body's length in bytes; None if it is chunked."""
     if lengths and codings:
         both = problems.shown(lengths[0]), problems.shown(codings[0])
-        raise problems.malformed_request(
+        raise http_problems.malformed_request(
             f"send either Content-Length or Transfer-Encoding, got {' and '.join(both)}"
         )
     if codings:
         if [coding.lower() for coding in codings] != [b"chunked"]:
-            raise problems.malformed_request(
+            raise http_problems.malformed_request(
                 f"Transfer-Encoding must be chunked, once, got {problems.shown(b', '.join(codings))}"
             )
         return None
     if len(lengths) > 1:
-        raise problems.malformed_request(f"Content-Length is given {len(lengths)} times; send it once")
+        raise http_problems.malformed_request(f"Content-Length is given {len(lengths)} times; send it once")
     if lengths and not _LENGTH.fullmatch(lengths[0]):
-        raise problems.malformed_request(
+        raise http_problems.malformed_request(
             f"Content-Length must be 1 to 18 digits, got {problems.shown(lengths[0])}"
         )
     return int(lengths[0]) if lengths else 0
@@ -250,9 +253,9 @@ def _body_length(lengths: Sequence[bytes], codings: Sequence[bytes]) -> int | No
 
 def _check_host(hosts: Sequence[bytes]) -> None:
     if len(hosts) > 1:
-        raise problems.malformed_request(f"Host must be given once, got {len(hosts)}")
+        raise http_problems.malformed_request(f"Host must be given once, got {len(hosts)}")
     if hosts and not _HOST.fullmatch(hosts[0]):
-        raise problems.malformed_request(
+        raise http_problems.malformed_request(
             f"Host must be a name or address with an optional port, got {problems.shown(hosts[0])}"
         )
 
@@ -263,10 +266,10 @@ def _check_sizes(window: Window) -> None:
     end = window.find(b"\r\n", start, start + MAX_LINE + 2)
     if end < 0:
         if len(window) - start > MAX_LINE + 1:
-            raise problems.target_too_long(MAX_LINE)
+            raise http_problems.target_too_long(MAX_LINE)
     # The two bytes of the empty line do not count.
     elif len(window) - end - 4 > MAX_FIELD_BYTES:
-        raise problems.headers_too_large("bytes of header fields, got more", MAX_FIELD_BYTES)
+        raise http_problems.headers_too_large("bytes of header fields, got more", MAX_FIELD_BYTES)
 
 
 def _origin_form(target: bytes, method: str, host: bytes | None) -> bytes:
@@ -275,9 +278,9 @@ def _origin_form(target: bytes, method: str, host: bytes | None) -> bytes:
         return target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
-        raise problems.malformed_request(f"the target must be a path, got {problems.shown(target)}")
+        raise http_problems.malformed_request(f"the target must be a path, got {problems.shown(target)}")
     if host is None or absolute[1].lower() != host.lower():
-        raise problems.malformed_request(
+        raise http_problems.malformed_request(
             f"the target must name the Host {problems.shown(host)}, got {problems.shown(absolute[1])}"
         )
     return absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
@@ -286,13 +289,13 @@ def _origin_form(target: bytes, method: str, host: bytes | None) -> bytes:
 def _malformed(raw: bytes) -> problems.Problem:
     """Return in which line, and why, a head does not match the grammar."""
     if raw.startswith(_HANDSHAKE):
-        return problems.malformed_request(
+        return http_problems.malformed_request(
             "this looks like TLS, and the port speaks plain HTTP; ask with http://, or end TLS in a proxy before it"
         )
     raw = raw.removeprefix(b"\r\n")
     position, fault = _fault(raw)
     line = raw.count(b"\n", 0, position) + 1
-    return problems.malformed_request(f"line {line} {fault}")
+    return http_problems.malformed_request(f"line {line} {fault}")
 
 
 def _fault(raw: bytes) -> tuple[int, str]:

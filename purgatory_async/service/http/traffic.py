@@ -12,8 +12,9 @@ from urllib.parse import unquote
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from purgatory_async.durable.documents.problems import Kind, ProblemKind
 from purgatory_async.metrics import Histogram
-from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.logs import Log
 from purgatory_async.service.visit import NO_ROUTE, Visit, trace_id_of
 
@@ -48,12 +49,12 @@ class Traffic(Collector):
         self._access_log: Final = access_log
         self._lines: dict[tuple[str, str], _Line] = {}
         self.held: Final[dict[str, int]] = {}
-        self._refused = dict.fromkeys(Kind, 0)
+        self._refused = dict.fromkeys((*Kind, *HttpKind), 0)
 
     def __repr__(self) -> str:
         return f"<Traffic routes={len(self._lines)} held={sum(self.held.values())}>"
 
-    def refuse(self, kind: Kind) -> None:
+    def refuse(self, kind: ProblemKind) -> None:
         """Count a refusal. O(1)."""
         self._refused[kind] += 1
 

@@ -7,7 +7,7 @@ the connections again. That is done once the estimate is beyond the limit, but n
 from typing import Final, Protocol
 
 from purgatory_async import Timer
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
 
 PAUSE: Final = 0.02  # seconds between two looks at all connections
 

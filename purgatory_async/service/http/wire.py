@@ -6,8 +6,8 @@ The connection turns bytes into a request, and calls `Application.serve`. The ap
 
 from typing import Any, Protocol
 
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.contract.header_fields import Address, Head
-from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.http.answer import Answer
 from purgatory_async.service.visit import Visit
 

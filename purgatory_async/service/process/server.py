@@ -21,9 +21,10 @@ import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is foun
 from anyio.abc import TaskGroup, TaskStatus
 
 from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
+from purgatory_async.durable.backing import tried
 from purgatory_async.durable.fold.fold import FoldError
+from purgatory_async.durable.stats.recent import Probe
 from purgatory_async.service.app import Application, create_app
-from purgatory_async.service.backing import tried
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.http.front import Front
 from purgatory_async.service.http.head import PROBED
@@ -31,7 +32,6 @@ from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.process.listeners import BACKLOG, Listeners, StartRefused, accept_waiting, listen
 from purgatory_async.service.process.manager import Manager
 from purgatory_async.service.settings.settings import Settings, SettingsError
-from purgatory_async.service.stats.recent import Probe
 
 LAG_PERIOD: Final = 0.1  # seconds between two probes of the event loop
 LACK_PERIOD: Final = 1.0  # seconds between two probes for a free file descriptor

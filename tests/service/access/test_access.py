@@ -2,11 +2,12 @@
 
 import pytest
 
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.access.check import Access
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.app import create_app
 from purgatory_async.service.contract.header_fields import Fields, Profile
-from purgatory_async.service.contract.problems import Kind, Problem
+from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.settings.settings import Settings, SettingsError
 from purgatory_async.testing import settle
 from tests.service.access.test_rights_of_every_request import TABLE
@@ -95,7 +96,7 @@ async def test_a_path_with_one_open_method_keeps_the_others_closed(tokens):
     for method in ("POST", "PUT", "HEAD"):
         with pytest.raises(Problem) as refused:
             access.check(Profile(method, "1.1", fields), None, mixed)
-        assert refused.value.kind is Kind.UNAUTHORIZED
+        assert refused.value.kind is HttpKind.UNAUTHORIZED
 
 
 NOT_A_TOKEN = [

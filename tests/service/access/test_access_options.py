@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory_async.service.access.grants import NO_LIMITS, OwnerLimits, Rate
+from purgatory_async.durable.grants import NO_LIMITS, OwnerLimits, Rate
 from purgatory_async.service.access.tokens import parse_tokens
 from purgatory_async.service.settings.settings import SettingsError
 

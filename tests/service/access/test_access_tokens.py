@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from purgatory_async.durable.grants import Permission
 from purgatory_async.service.access import tokens
-from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.access.tokens import MAX_FILE, MAX_TOKENS, parse_tokens, read_tokens
 from purgatory_async.service.settings.settings import SettingsError
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from purgatory_async.service.access.grants import PERIODS, Grant, OwnerLimits, Rate
+from purgatory_async.durable.documents.problems import Problem
+from purgatory_async.durable.grants import PERIODS, Grant, OwnerLimits, Rate
 from purgatory_async.service.access.rates import Rates, SharedTimes, shared_file
-from purgatory_async.service.contract.problems import Problem
 
 pytestmark = pytest.mark.asyncio
 

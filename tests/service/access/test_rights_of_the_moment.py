@@ -7,7 +7,7 @@ import pytest
 
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.fold.entries import SignalKey, Tick
-from purgatory_async.service.access.grants import Permission
+from purgatory_async.durable.grants import Permission
 from purgatory_async.service.api import queue_views
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.testing import settle

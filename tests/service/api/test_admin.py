@@ -2,8 +2,8 @@
 
 import pytest
 
+from purgatory_async.durable.grants import Permission
 from purgatory_async.durable.state import Guard
-from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.held import stream
 from purgatory_async.testing import settle

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from purgatory_async.durable.fold.entries import SubmitOperation
-from purgatory_async.service.stats import search, survey
+from purgatory_async.durable.stats import search, survey
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.api.openapi import document
 from purgatory_async.service.api.query_string import parse_query
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.settings.settings import Settings, SettingsError, resolve
 from tests.service.conftest import NOON
 from tests.spellings import DURATIONS, NO_NUMBERS_EITHER, NOT_DURATIONS, UNBOUNDED

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from purgatory_async.service.held.pacing import SLICE
+from purgatory_async.durable.waiting.pacing import SLICE
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

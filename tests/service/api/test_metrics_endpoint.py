@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 import purgatory_async
 from purgatory_async import Outcome
 from purgatory_async.durable.fold.entries import PurgeQueue, PutItem, SignalKey
+from purgatory_async.durable.stats import oldest
 from purgatory_async.service.contract.version import VERSION
-from purgatory_async.service.stats import oldest
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

@@ -5,10 +5,11 @@ import re
 
 import pytest
 
+from purgatory_async.durable.documents.problems import Kind
 from purgatory_async.service.api.openapi import document
 from purgatory_async.service.api.page import MODULES
 from purgatory_async.service.api.routes import DESCRIBED, ROUTES
-from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.contract.http_problems import HttpKind
 
 DOCUMENT = json.loads(json.dumps(document(DESCRIBED)))
 OPERATIONS = [
@@ -81,7 +82,7 @@ def test_every_operation_has_summary_parameters_and_scope(path, method):
 
 def test_a_problem_stands_under_its_status():
     responses = DOCUMENT["paths"]["/v1/operations/{id}/complete"]["post"]["responses"]
-    for kind in (Kind.ALREADY_ENDED, Kind.UNKNOWN_OPERATION, Kind.FORBIDDEN, Kind.TOO_LARGE):
+    for kind in (Kind.ALREADY_ENDED, Kind.UNKNOWN_OPERATION, Kind.FORBIDDEN, HttpKind.TOO_LARGE):
         assert f"`{kind.slug}`" in responses[str(kind.status)]["description"]
         assert "application/problem+json" in responses[str(kind.status)]["content"]
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory_async.durable.documents import CountNeed
+from purgatory_async.durable.documents.names import checked_key
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.api import query_string, request
 from purgatory_async.service.api.query_string import parse_query, usual_read
-from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.percent import percent_decoded
-from purgatory_async.service.contract.problems import Problem
 
 NAMES = frozenset({"wait", "need", "limit", "key"})
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from purgatory_async.service.contract.names import MAX_KEYS, checked_id, checked_key, distinct_keys
-from purgatory_async.service.contract.problems import Problem
+from purgatory_async.durable.documents.names import MAX_KEYS, checked_id, checked_key, distinct_keys
+from purgatory_async.durable.documents.problems import Problem
 
 
 @pytest.mark.parametrize(

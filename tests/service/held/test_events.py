@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from purgatory_async.durable.fold.entries import SignalKey
-from purgatory_async.service.access.grants import Permission
+from purgatory_async.durable.grants import Permission
+from purgatory_async.durable.waiting.feed import CHUNK, KEPT
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.held import stream
-from purgatory_async.service.held.feed import CHUNK, KEPT
 from purgatory_async.testing import settle
 from tests.service.held.event_reading import comments_in, events_in
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from purgatory_async.durable.fold.entries import SignalKey
+from purgatory_async.durable.waiting.feed import CHUNK, KEPT
 from purgatory_async.service.held import stream
-from purgatory_async.service.held.feed import CHUNK, KEPT
 from purgatory_async.service.http.head import HeadReader
 from purgatory_async.testing import cancel_sweep, settle
 from purgatory_async.web.race import ClientLeft

@@ -13,9 +13,9 @@ from purgatory_async import Purgatory, Timer
 from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.waiting import feed as feed_module
+from purgatory_async.durable.waiting.feed import CHUNK, KEPT, MAX_KEPT, Feed
 from purgatory_async.events import KeySignalled, Observers
-from purgatory_async.service.held import feed as feed_module
-from purgatory_async.service.held.feed import CHUNK, KEPT, MAX_KEPT, Feed
 from purgatory_async.testing import ManualClock
 from tests.service.held.event_reading import events_in
 

@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from purgatory_async import DelayedOperation, Purgatory
-from purgatory_async.service.held.pacing import SLICE, Pace, in_turn
+from purgatory_async.durable.waiting.pacing import SLICE, Pace, in_turn
 
 pytestmark = pytest.mark.asyncio
 

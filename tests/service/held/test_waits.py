@@ -12,7 +12,7 @@ from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
 from purgatory_async.durable.fold.needs import need_for
 from purgatory_async.durable.later import at_last
 from purgatory_async.durable.state import Guard
-from purgatory_async.service.held import waits as one_shot
+from purgatory_async.durable.waiting import waits as one_shot
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop, assert_clean, settle

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from purgatory_async.service.contract.problems import Problem
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.http.body import ChunkedBody, SizedBody
 from tests.service.http.malformed import BODIES
 

@@ -5,7 +5,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.testing import settle
 from tests.service.http.malformed import BODIES, HEADS, TOO_LONG
 from tests.service.wire import BODY_TIME, HELD, SIGNAL, replies, request
@@ -103,7 +103,7 @@ async def test_a_refusal_has_the_fields_of_every_answer(wired):
         "x-request-id": ANY,
         "connection": "close",
     }
-    assert link.reply.json["title"] == Kind.MALFORMED_REQUEST.title
+    assert link.reply.json["title"] == HttpKind.MALFORMED_REQUEST.title
     await done(wired, link)
 
 

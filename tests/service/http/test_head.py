@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.contract.header_fields import Head
-from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.http import head as head_module
 from purgatory_async.service.http.head import END, HeadReader, check_start
 from tests.service.http.malformed import HEADS, TOO_LONG

@@ -2,8 +2,8 @@
 
 import pytest
 
+from purgatory_async.durable.documents.problems import Kind, Problem
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.contract.problems import Kind, Problem
 from purgatory_async.testing import settle
 from tests.service.access.tokens_file import PAD, write_tokens
 from tests.service.http.malformed import HEADS, START

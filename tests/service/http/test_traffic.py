@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from purgatory_async.service.contract.problems import Kind
+from purgatory_async.durable.documents.problems import Kind
 from purgatory_async.testing import settle
 from tests.service.wire import BODY_TIME, request
 

@@ -5,7 +5,7 @@ import itertools
 from contextlib import AsyncExitStack, suppress
 
 from purgatory_async.cluster import LogError, SqliteLog
-from purgatory_async.service import backing
+from purgatory_async.durable import backing
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop
 from tests.cluster.faulty import FaultyLog

@@ -12,55 +12,57 @@ pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 
 BOUNDS = {
     "bytes of what is kept, at most --max-bytes; see `fold.kept_bytes`": """
-        held.feed:Feed._ring durable.fold.items:Queue.hidden durable.fold.items:Queue.ready
+        durable.waiting.feed:Feed._ring durable.fold.items:Queue.hidden durable.fold.items:Queue.ready
         durable.fold.kept_answers:KeptAnswers.by_idem durable.fold.kept_answers:Until.by_name
         durable.fold.kept_answers:Until._heap durable.fold.kept_signals:KeptSignals.keys
         durable.fold.operations:Operations.by_id durable.fold.operations:Operations.by_idem
         durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of
         durable.fold.operations:Operations.questions durable.fold.promises:Questions.waiting
-        durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name durable.fold.queues:Queues.leases
-        durable.fold.leases:Leases.takes
+        durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name
+        durable.fold.queues:Queues.leases durable.fold.leases:Leases.takes
         durable.fold.remembered:Remembered._entries durable.fold.replays:Replays._entries
         durable.fold.kept_signals:Key.signals durable.fold.kept_signals:Superseded._turns
         durable.listing:Listing._order_of durable.listing:Order._blocks durable.fold.needs:Voters._voters
     """,
     "held requests of each worker": """
-        held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
-        held.followers:_Audience.asleep held.followers:_Audience.heard held.followers:_Follower.audiences
-        held.stream:Streams.running held.takers:Takers._left
-        held.takers:Takers._leased http.traffic:Traffic.held app:Application.held
-        held.requests:HeldRequests._ended durable.fold.queues:Queues.takers
-        durable.fold.leases:Line.by_writer durable.fold.takes:Take.in_line held.pacing:Pace._batches
+        durable.waiting.followers:Followers._by_key durable.waiting.followers:Followers._by_prefix
+        durable.waiting.followers:Followers._lengths durable.waiting.followers:_Audience.asleep
+        durable.waiting.followers:_Audience.heard durable.waiting.followers:_Follower.audiences
+        held.stream:Streams.running held.takers:HeldTakers._left held.takers:HeldTakers._leased
+        http.traffic:Traffic.held app:Application.held held.requests:HeldRequests._ended
+        durable.fold.queues:Queues.takers durable.fold.leases:Line.by_writer durable.fold.takes:Take.in_line
+        durable.waiting.pacing:Pace._batches
     """,
     "requests under way, or connections": """
-        access.check:Access._present app:Application.tasks http.unsent:Unsent._senders records:Records._unrecorded
-        durable.at_once:AtOnce._posted durable.progress:Progress._asking durable.progress:Progress._to_ask
-        durable.steps:Steps._works
+        access.check:Access._present app:Application.tasks http.unsent:Unsent._senders
+        records:Records._unrecorded durable.at_once:AtOnce._posted durable.progress:Progress._asking
+        durable.progress:Progress._to_ask durable.steps:Steps._works
     """,
     "one-shot waits, at most --max-pending, and bytes that they have heard; see `heard`": """
-        held.heard:Heard._holders held.heard:Heard.pinned_of
-        held.waits:Waits._joinable
+        durable.waiting.heard:Heard._holders durable.waiting.heard:Heard.pinned_of
+        durable.waiting.waits:Waits._joinable
     """,
     "names in the tokens file": """
         access.rates:_OwnTimes._free_at_ns durable.fold.kept_bytes:KeptBytes.pinned_of
-        durable.fold.operations:Operations.pending_of held.waits:Waits._pending_of
+        durable.fold.operations:Operations.pending_of durable.waiting.waits:Waits._pending_of
     """,
     "workers": """
         peers:Peers._questions durable.fold.terms:Terms._names durable.fold.terms:Terms._positions
         durable.fold.writers:Writers.known durable.fold.writers:Writers._silences durable.ticks:Ticks._own
     """,
     "one step": """
-        durable.fold.telling:Telling.untold
-        durable.fold.shared:Shared.effects held.waits:Condition._completed held.waits:Waits._completed
+        durable.fold.telling:Telling.untold durable.fold.shared:Shared.effects
+        durable.waiting.waits:Condition._completed durable.waiting.waits:Waits._completed
     """,
     "a number in the code: its routes, labels, tasks, seconds and positions": """
         api.endpoint:Endpoint.answers api.endpoint:_Node.by_text http.traffic:Traffic._lines
         http.traffic:Traffic._refused http.traffic:_Line.statuses durable.fold.fold:Fold._lately
         durable.fold.fold:Fold._rules durable.fold.log_clock:LogClock._wakeups
         durable.fold.operation_rules:OperationRules.by_kind durable.fold.queue_rules:QueueRules.by_kind
-        durable.fold.signal_rules:SignalRules.by_kind durable.fold.shared:Totals.ended durable.tasks:Tasks._running
-        stats.recent:Recent._row stats.recent:Recent._rows stats.recent:Window._slots stats.recent:_Slot.counts
-        held.held:Held._hearers stats.survey:Survey._narrower
+        durable.fold.signal_rules:SignalRules.by_kind durable.fold.shared:Totals.ended
+        durable.tasks:Tasks._running durable.stats.recent:Recent._row durable.stats.recent:Recent._rows
+        durable.stats.recent:Window._slots durable.stats.recent:_Slot.counts held.held:Held._hearers
+        durable.stats.survey:Survey._narrower
     """,
 }
 

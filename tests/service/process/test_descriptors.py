@@ -7,9 +7,9 @@ import json
 import pytest
 
 from purgatory_async import Timer
+from purgatory_async.durable.stats.recent import Probe
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.process import server
-from purgatory_async.service.stats.recent import Probe
 from purgatory_async.testing import ManualClock
 
 

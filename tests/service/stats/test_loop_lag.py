@@ -3,8 +3,8 @@
 import pytest
 
 from purgatory_async import Timer
+from purgatory_async.durable.stats.recent import Probe
 from purgatory_async.service.process.server import LAG_PERIOD as PERIOD
-from purgatory_async.service.stats.recent import Probe
 from purgatory_async.testing import ManualClock
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from purgatory_async import Outcome
 from purgatory_async.durable.fold.entries import SignalKey
+from purgatory_async.durable.stats import survey
+from purgatory_async.durable.stats.messages import Stats
 from purgatory_async.service.contract.version import VERSION
-from purgatory_async.service.stats import survey
-from purgatory_async.service.stats.messages import Stats
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

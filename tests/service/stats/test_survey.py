@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from purgatory_async.durable.fold.entries import SubmitOperation
-from purgatory_async.service.stats import survey
+from purgatory_async.durable.stats import survey
 from purgatory_async.testing import settle
 from purgatory_async.timing import TimingWheel
 

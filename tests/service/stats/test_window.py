@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory_async import DelayedOperation, Purgatory, Timer
-from purgatory_async.service.stats.recent import Recent, Window
+from purgatory_async.durable.stats.recent import Recent, Window
 from purgatory_async.testing import ManualClock
 
 NS = 1_000_000_000

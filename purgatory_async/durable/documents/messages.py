@@ -25,6 +25,7 @@ from purgatory_async.durable.documents import (
 from purgatory_async.durable.history import SINCE_PATTERN
 from purgatory_async.durations import GRAMMAR, UNIT
 
+MAX_LISTED: Final = 4096  # keys of an operation, repeated ones included
 MAX_SIGNALS: Final = 1000  # of a batch; as many entries are appended at once
 
 # For `openapi` only: other modules check these rules.

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import UNSET, UnsetType
 
@@ -21,35 +21,6 @@ class Permission(StrEnum):
     SIGNAL = "signal"
     ANSWER = "answer"
     ADMIN = "admin"
-
-
-class Demand(Protocol):
-    """What a request must show to be let in."""
-
-    @property
-    def permission(self) -> Permission | None:
-        """The scope that a token needs; None if no token is needed."""
-        ...
-
-    @property
-    def own(self) -> Permission | None:
-        """A scope that is enough for what the token's owner made; None for none."""
-        ...
-
-    @property
-    def answering(self) -> Permission | None:
-        """A further scope that is enough; None for none."""
-        ...
-
-    @property
-    def probed(self) -> bool:
-        """Whether HTTP/1.0 may come without ``Host``."""
-        ...
-
-    @property
-    def public(self) -> bool:
-        """Whether pages of the public URL may change something by it, and no others."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,13 @@
 `Application` turns a raised `Problem` into an answer. Its detail names the value and the bound.
 """
 
-import datetime as dt
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final, TypedDict, Unpack
 
-from purgatory_async.cluster.causes import CAUSES
 from purgatory_async.durable.documents import Attached, OperationView, State
+from purgatory_async.durable.documents.messages import Fault, ProblemDocument
 from purgatory_async.errors import RefusedError
-from purgatory_async.service.contract.messages import Fault, ProblemDocument
 
 TYPE_PREFIX: Final = "urn:purgatory:problem:"
 # What each budget bounds.
@@ -20,52 +18,10 @@ _BUDGETS: Final = {
     "max_unsent": "answers that clients have not taken",
 }
 _SHOWN: Final = 80  # characters of a client's value that a detail repeats
-_NAMED: Final = 3  # prefixes that a detail names
 
 
-class Kind(Enum):
-    """Slug, status and title of each problem."""
-
-    MALFORMED = ("malformed", 400, "The request body is not strict JSON")
-    INVALID = ("invalid", 422, "The request body breaks the contract")
-    BAD_PARAMETER = ("bad-parameter", 400, "A query parameter is invalid")
-    BAD_HEADER = ("bad-header", 400, "A request header is invalid")
-    BAD_KEY = ("bad-key", 422, "The key is invalid")
-    TOO_MANY_KEYS = ("too-many-keys", 422, "Too many distinct keys")
-    TOO_LARGE = ("too-large", 413, "The request body is too large")
-    OVERLOADED = ("overloaded", 503, "The service is at a limit")
-    DRAINING = ("draining", 503, "The service is shutting down")
-    BEHIND = ("behind", 503, "The worker has not caught up")
-    GAP = ("gap", 503, "Signals may have been lost")
-    STORE_UNAVAILABLE = ("store-unavailable", 503, "The store does not answer")
-    UPGRADE_PENDING = ("upgrade-pending", 503, "The store is of an older level")
-    NOT_READY = ("not-ready", 503, "The service is not ready")
-    DUPLICATE_ID = ("duplicate-id", 409, "The operation id is taken")
-    IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used for another request")
-    UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
-    FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
-    PENDING = ("pending", 409, "The operation has not ended")
-    ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
-    LINKS_OFF = ("links-off", 409, "The service makes no links")
-    UNKNOWN_LINK = ("unknown-link", 404, "No such link")
-    LINK_EXPIRED = ("link-expired", 410, "The link has expired")
-    UNKNOWN_QUEUE = ("unknown-queue", 404, "No such queue")
-    UNKNOWN_LEASE = ("unknown-lease", 404, "No such lease")
-    LEASE_EXPIRED = ("lease-expired", 410, "The lease has ended")
-    UNAUTHORIZED = ("unauthorized", 401, "The request needs a valid token")
-    FORBIDDEN = ("forbidden", 403, "The token does not allow it")
-    LIMITED = ("limited", 429, "The token's owner is at a limit")
-    CROSS_ORIGIN = ("cross-origin", 403, "Pages of another origin may change nothing")
-    MISDIRECTED = ("misdirected", 421, "The Host is not this service's")
-    NOT_FOUND = ("not-found", 404, "No such path")
-    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The path does not take the method")
-    UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "The request body must be JSON")
-    NOT_ACCEPTABLE = ("not-acceptable", 406, "Accept allows no form of the answer")
-    MALFORMED_REQUEST = ("malformed-request", 400, "The request is not valid HTTP")
-    TOO_SLOW = ("too-slow", 408, "The request took too long to arrive")
-    TARGET_TOO_LONG = ("target-too-long", 414, "The request line is too long")
-    HEADERS_TOO_LARGE = ("headers-too-large", 431, "The request's header fields are too large")
-    INTERNAL = ("internal", 500, "The service failed")
+class ProblemKind(Enum):
+    """Slug, status and title of a problem; see `Kind`."""
 
     def __init__(self, slug: str, status: int, title: str) -> None:
         self.slug = slug
@@ -73,15 +29,29 @@ class Kind(Enum):
         self.title = title
 
 
-# Answered with Retry-After.
-RETRIED: Final = frozenset(
-    {
-        *(Kind.OVERLOADED, Kind.DRAINING, Kind.BEHIND, Kind.GAP),
-        *(Kind.STORE_UNAVAILABLE, Kind.UPGRADE_PENDING, Kind.NOT_READY),
-    }
-)
-# The connection closes after their answers: the rest of a body is unread, or the server stops.
-CLOSING: Final = frozenset({Kind.TOO_LARGE, Kind.DRAINING})
+class Kind(ProblemKind):
+    """What the state refuses, and what breaks the contract of its documents."""
+
+    INVALID = ("invalid", 422, "The request body breaks the contract")
+    BAD_KEY = ("bad-key", 422, "The key is invalid")
+    TOO_MANY_KEYS = ("too-many-keys", 422, "Too many distinct keys")
+    OVERLOADED = ("overloaded", 503, "The service is at a limit")
+    DRAINING = ("draining", 503, "The service is shutting down")
+    GAP = ("gap", 503, "Signals may have been lost")
+    STORE_UNAVAILABLE = ("store-unavailable", 503, "The store does not answer")
+    UPGRADE_PENDING = ("upgrade-pending", 503, "The store is of an older level")
+    DUPLICATE_ID = ("duplicate-id", 409, "The operation id is taken")
+    IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used for another request")
+    UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
+    FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
+    PENDING = ("pending", 409, "The operation has not ended")
+    ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
+    LINKS_OFF = ("links-off", 409, "The service makes no links")
+    UNKNOWN_QUEUE = ("unknown-queue", 404, "No such queue")
+    UNKNOWN_LEASE = ("unknown-lease", 404, "No such lease")
+    LEASE_EXPIRED = ("lease-expired", 410, "The lease has ended")
+    FORBIDDEN = ("forbidden", 403, "The token does not allow it")
+    LIMITED = ("limited", 429, "The token's owner is at a limit")
 
 
 class Members(TypedDict, total=False):
@@ -117,7 +87,12 @@ class Problem(RefusedError):  # noqa: N818 - the word of RFC 9457
     """
 
     def __init__(
-        self, kind: Kind, detail: str, *, headers: Sequence[tuple[str, str]] = (), **members: Unpack[Members]
+        self,
+        kind: ProblemKind,
+        detail: str,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        **members: Unpack[Members],
     ) -> None:
         super().__init__(detail)
         self.kind = kind
@@ -139,31 +114,9 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "..."
 
 
-def malformed(reason: str) -> Problem:
-    """The body is not JSON."""
-    return Problem(Kind.MALFORMED, f"{reason}; send one document of RFC 8259 in UTF-8")
-
-
 def invalid(pointer: str, detail: str, *more: Fault) -> Problem:
     """The member of the body at the pointer breaks a rule; so do the members of more faults."""
     return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail), *more])
-
-
-def bad_parameter(parameter: str, value: str | None, grammar: str, advice: str = "") -> Problem:
-    """A query parameter is unknown, repeated, missing or does not follow its grammar; advice is the next step."""
-    given = "got nothing" if value is None else f"got {shown(value)}"
-    return Problem(
-        Kind.BAD_PARAMETER,
-        f"{shown(parameter)} must be {grammar}, {given}{advice and f'; {advice}'}",
-        parameter=parameter,
-        value=value,
-        grammar=grammar,
-    )
-
-
-def bad_header(name: str, rule: str, value: str) -> Problem:
-    """A request header breaks its rule."""
-    return Problem(Kind.BAD_HEADER, f"{name} must be {rule}, got {shown(value)}")
 
 
 def bad_key(key: str | bytes, reason: str) -> Problem:
@@ -174,11 +127,6 @@ def bad_key(key: str | bytes, reason: str) -> Problem:
 def too_many_keys(count: int, limit: int) -> Problem:
     """More distinct keys than one operation may watch."""
     return Problem(Kind.TOO_MANY_KEYS, f"at most {limit} distinct keys, got {count}", limit=limit)
-
-
-def too_large(limit: int) -> Problem:
-    """The body exceeds the limit."""
-    return Problem(Kind.TOO_LARGE, f"the body must have at most {limit} bytes, got more", limit=limit)
 
 
 def overloaded(what: str, limit: int) -> Problem:
@@ -207,25 +155,6 @@ def queue_full(queue: str, what: str, limit: int) -> Problem:
         limit=limit,
         queue=queue,
     )
-
-
-def unrecorded(why: str) -> Problem:
-    """The journal cannot record the change, so the service did not make it; retry later."""
-    return Problem(Kind.OVERLOADED, f"{why}; nothing was done")
-
-
-def not_ready(reasons: list[str], cause: str | None) -> Problem:
-    """The service asks for no new requests; ``cause`` is why its store does not serve, None if it does."""
-    kind = Kind.DRAINING if "draining" in reasons else Kind.NOT_READY
-    detail = f"the service is not ready: {', '.join(reasons)}"
-    if cause is None:
-        return Problem(kind, detail, reasons=reasons)
-    return Problem(kind, f"{detail}; the store: {CAUSES[cause]}", reasons=reasons, cause=cause)
-
-
-def behind(wanted: int, applied: int) -> Problem:
-    """The position that the request names is not applied here; retry later."""
-    return Problem(Kind.BEHIND, f"X-Purgatory-Position must be at most {applied} by now, got {wanted}")
 
 
 def gap() -> Problem:
@@ -314,38 +243,12 @@ def pending(operation: OperationView) -> Problem:
     )
 
 
-def answered(state: State, result: Attached, by: str | None) -> Problem:
-    """The question of a link ended before the answer came; the document shows how."""
-    return Problem(
-        Kind.ALREADY_ENDED,
-        f"the question is {state}: cannot answer it",
-        state=state,
-        result=result,
-        by=by,
-    )
-
-
 def links_off() -> Problem:
     """The service was started without a public URL."""
     flag = "--public-url"
     return Problem(
         Kind.LINKS_OFF, f"{flag} must be the URL under which people reach the service, got none", flag=flag
     )
-
-
-def unknown_link() -> Problem:
-    """The link is not whole, or another service's; the detail does not say which."""
-    return Problem(Kind.UNKNOWN_LINK, "no question of this service has the link: it must be whole")
-
-
-def link_expired(at: dt.datetime) -> Problem:
-    """The link's own time is over."""
-    return Problem(Kind.LINK_EXPIRED, f"the link was good until {at.isoformat()}: make another one")
-
-
-def link_forgotten() -> Problem:
-    """The link's question has ended, and is forgotten."""
-    return Problem(Kind.FORGOTTEN, "the question of the link ended and is forgotten")
 
 
 def unknown_queue(queue: str) -> Problem:
@@ -363,44 +266,6 @@ def lease_expired(lease_id: str) -> Problem:
     return Problem(Kind.LEASE_EXPIRED, f"the lease {shown(lease_id)} has ended; take the next item")
 
 
-def unauthorized(reason: str) -> Problem:
-    """The request has no valid token; the detail never repeats what it has."""
-    return Problem(
-        Kind.UNAUTHORIZED,
-        f"{reason}: send Authorization: Bearer with a token of this service",
-        headers=(("WWW-Authenticate", "Bearer"),),
-    )
-
-
-def forbidden(scope: str, *others: str) -> Problem:
-    """The token is known but lacks the scope; each of the others would do for some answers."""
-    challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
-    wanted = " or ".join(dict.fromkeys((scope, *others, "admin")))
-    return Problem(
-        Kind.FORBIDDEN,
-        f"the token must have the scope {wanted}",
-        headers=(("WWW-Authenticate", challenge),),
-    )
-
-
-def outside(name: str, prefixes: Sequence[str]) -> Problem:
-    """A key, a prefix or a queue does not begin with a prefix of the token."""
-    first = " or ".join(shown(prefix) for prefix in prefixes[:_NAMED])
-    more = "" if len(prefixes) <= _NAMED else f", or {len(prefixes) - _NAMED} more"
-    return Problem(Kind.FORBIDDEN, f"the token is for names that begin with {first}{more}, got {shown(name)}")
-
-
-def not_own(what: str, name: str, owner: str | None) -> Problem:
-    """The token may see the operation or the lease, which is another owner's, but not change it."""
-    whose = "has no owner" if owner is None else f"belongs to {shown(owner)}"
-    return Problem(Kind.FORBIDDEN, f"{what} {shown(name)} {whose}: cannot change it without the scope admin")
-
-
-def other_owner(before: str | None, now: str | None) -> Problem:
-    """The token has another name since the request began."""
-    return Problem(Kind.FORBIDDEN, f"the token was {shown(before)}'s and is {shown(now)}'s now: ask again")
-
-
 def limited(limit: str, allowed: int, used: int, *, rule: str, retry_after: int = 1) -> Problem:
     """The token's owner is at a limit of its own; other owners are not."""
     return Problem(
@@ -413,71 +278,7 @@ def limited(limit: str, allowed: int, used: int, *, rule: str, retry_after: int 
     )
 
 
-def cross_origin(header: str, value: str) -> Problem:
-    """A page of another origin sent a request that may change something."""
-    return Problem(
-        Kind.CROSS_ORIGIN,
-        f"{header} must name the service's own origin, got {shown(value)}",
-        headers=(("Vary", "Origin, Sec-Fetch-Site"),),
-    )
-
-
-def misdirected(host: str) -> Problem:
-    """The request names another host, as in DNS rebinding."""
-    return Problem(
-        Kind.MISDIRECTED,
-        f"Host must be a loopback name, the bound address, or one of allow_host, got {shown(host)}",
-    )
-
-
-def not_found(path: str) -> Problem:
-    """The service has no such path."""
-    return Problem(Kind.NOT_FOUND, f"no endpoint has the path {shown(path)}")
-
-
-def method_not_allowed(method: str, allowed: Sequence[str]) -> Problem:
-    """The path does not take that method."""
-    allow = ", ".join(sorted(allowed))
-    return Problem(
-        Kind.METHOD_NOT_ALLOWED, f"the path takes {allow}, got {shown(method)}", headers=(("Allow", allow),)
-    )
-
-
-def unsupported_media_type(what: str, given: str) -> Problem:
-    """The service does not read the body's type or encoding."""
-    return Problem(Kind.UNSUPPORTED_MEDIA_TYPE, f"{what}, got {shown(given)}")
-
-
-def not_acceptable(served: str, accept: str) -> Problem:
-    """The client accepts no form of the answer."""
-    return Problem(Kind.NOT_ACCEPTABLE, f"Accept must allow {served}, got {shown(accept)}")
-
-
-def malformed_request(reason: str) -> Problem:
-    """The head or the framing is ambiguous; the service reads nothing after it."""
-    return Problem(Kind.MALFORMED_REQUEST, f"{reason}; the connection closes and the rest is not read")
-
-
-def too_slow(part: str, limit: float) -> Problem:
-    """The client took too long to send its request; the connection closes."""
-    return Problem(Kind.TOO_SLOW, f"the {part} of a request must arrive within {limit:g} s")
-
-
-def target_too_long(limit: int) -> Problem:
-    """The request line exceeds the limit."""
-    return Problem(
-        Kind.TARGET_TOO_LONG, f"the request line must have at most {limit} bytes, got more", limit=limit
-    )
-
-
-def headers_too_large(what: str, limit: int) -> Problem:
-    """The header fields exceed a limit on their number or bytes."""
-    return Problem(Kind.HEADERS_TOO_LARGE, f"a request must have at most {limit} {what}", limit=limit)
-
-
-def internal() -> Problem:
-    """The service has a bug; only the log shows it."""
-    return Problem(
-        Kind.INTERNAL,
-        "the service failed, not the request; its log has the reason, by this answer's X-Request-Id",
-    )
+def not_own(what: str, name: str, owner: str | None) -> Problem:
+    """The token may see the operation or the lease, which is another owner's, but not change it."""
+    whose = "has no owner" if owner is None else f"belongs to {shown(owner)}"
+    return Problem(Kind.FORBIDDEN, f"{what} {shown(name)} {whose}: cannot change it without the scope admin")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from os import urandom
 from typing import Final
 
-from purgatory_async.service.contract import problems
+from purgatory_async.durable.documents import problems
 
 MAX_KEY_BYTES: Final = 512
 MAX_KEYS: Final = 64

@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.durable.documents import Ask
-from purgatory_async.service.contract.messages import MAX_BY, MAX_COMMENT, PersonsAnswer
-from purgatory_async.service.contract.problems import invalid, shown
+from purgatory_async.durable.documents.messages import MAX_BY, MAX_COMMENT, PersonsAnswer
+from purgatory_async.durable.documents.problems import invalid, shown
 
 _BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _CONTROL: Final = "\0-\x1f\x7f-\x9f"

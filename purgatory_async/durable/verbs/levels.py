@@ -2,11 +2,11 @@
 
 from functools import partial
 
+from purgatory_async.durable.documents import problems
 from purgatory_async.durable.fold.entries import Entry
 from purgatory_async.durable.fold.fold import LEVEL
 from purgatory_async.durable.later import Later, after
 from purgatory_async.durable.state import Answer, Guard, State, caught_up
-from purgatory_async.service.contract import problems
 
 
 def propose(state: State, entry: Entry, by: Guard) -> Later[Answer]:

@@ -13,8 +13,8 @@ from math import ceil
 from typing import Final
 
 from purgatory_async import Outcome, Timer
+from purgatory_async.durable.stats.messages import Delay, Delays, History, Rates
 from purgatory_async.events import Handlers, Handling, KeySignalled, OperationEnded, OperationSubmitted
-from purgatory_async.service.stats.messages import Delay, Delays, History, Rates
 
 WINDOW: Final = 60
 """Seconds that a `Window` covers; at least 55 of them, as the last slot fills and the first leaves whole."""

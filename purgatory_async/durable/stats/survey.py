@@ -24,8 +24,7 @@ from purgatory_async.cluster.log import LogError
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.durable.state import State
-from purgatory_async.service.held.waits import Wait, Waits
-from purgatory_async.service.stats.messages import (
+from purgatory_async.durable.stats.messages import (
     BusyKey,
     Delays,
     FoundOperation,
@@ -36,9 +35,10 @@ from purgatory_async.service.stats.messages import (
     WheelStrip,
     WheelView,
 )
-from purgatory_async.service.stats.oldest import OldestItem
-from purgatory_async.service.stats.recent import Recent
-from purgatory_async.service.stats.search import Found, Listed, search
+from purgatory_async.durable.stats.oldest import OldestItem
+from purgatory_async.durable.stats.recent import Recent
+from purgatory_async.durable.stats.search import Found, Listed, search
+from purgatory_async.durable.waiting.waits import Wait, Waits
 from purgatory_async.timing import TimingWheel
 
 PERIOD: Final = 1.0  # seconds between two surveys

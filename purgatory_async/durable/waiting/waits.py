@@ -15,7 +15,9 @@ from typing import Final, cast, final
 import msgspec
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
-from purgatory_async.durable.documents import WireNeed
+from purgatory_async.durable.documents import WireNeed, problems
+from purgatory_async.durable.documents.fitting import fitting
+from purgatory_async.durable.documents.messages import WaitView
 from purgatory_async.durable.fold.batch import Batch
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.needs import Need, Voters, need_for
@@ -23,6 +25,8 @@ from purgatory_async.durable.fold.operations import Shown
 from purgatory_async.durable.fold.signal_rules import FEW, Counting
 from purgatory_async.durable.fold.signalled import SignalledOperation
 from purgatory_async.durable.fold.signals import Ledger, Newest, Signal
+from purgatory_async.durable.waiting.heard import Heard
+from purgatory_async.durable.waiting.pacing import Pace, in_turn
 from purgatory_async.errors import Interruption
 from purgatory_async.events import (
     Event,
@@ -33,11 +37,6 @@ from purgatory_async.events import (
     OperationRescheduled,
     OperationSubmitted,
 )
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.fitting import fitting
-from purgatory_async.service.contract.messages import WaitView
-from purgatory_async.service.held.heard import Heard
-from purgatory_async.service.held.pacing import Pace, in_turn
 
 
 class SignalsLost(Interruption):

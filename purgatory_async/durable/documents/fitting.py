@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from purgatory_async.durable.documents import OperationView
-from purgatory_async.service.contract.messages import WaitView
+from purgatory_async.durable.documents.messages import WaitView
 
 ANSWER_BYTES: Final = 1 << 20
 # Without its attachments a view has at most 64 keys, twice, and 64 signals with a key and a voter: half a megabyte.

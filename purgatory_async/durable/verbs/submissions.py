@@ -5,30 +5,26 @@ from collections.abc import Callable
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.deadlines import due_us
-from purgatory_async.durable.documents import kept
+from purgatory_async.durable.documents import kept, problems
+from purgatory_async.durable.documents.asks import check_ask
+from purgatory_async.durable.documents.messages import MAX_KEEP, MAX_LISTED, Attach
+from purgatory_async.durable.documents.names import checked_key, distinct_keys
 from purgatory_async.durable.fold.entries import SubmitOperation, Text
 from purgatory_async.durable.fold.shared import microseconds
-from purgatory_async.durable.history import continues
+from purgatory_async.durable.grants import Permission
+from purgatory_async.durable.history import SINCE_GRAMMAR, continues, parse_since
+from purgatory_async.durable.state import Guard, State
 from purgatory_async.durations import checked_timeout
-from purgatory_async.service.access.grants import Permission
-from purgatory_async.service.api.long_lists import MAX_LISTED
-from purgatory_async.service.api.query_string import SINCE_GRAMMAR, parse_since
-from purgatory_async.service.api.request import Request
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.asks import check_ask
-from purgatory_async.service.contract.messages import MAX_KEEP, Attach
-from purgatory_async.service.contract.names import checked_key, distinct_keys
-from purgatory_async.service.http_service import HttpService
 
 
-def entry_of(order: Attach, operation_id: str, service: HttpService, request: Request) -> SubmitOperation:
+def entry_of(order: Attach, operation_id: str, state: State, by: Guard) -> SubmitOperation:
     """Check a decoded body, and return its entry; its ``since`` is looked up in the state, which has caught up.
 
     Raises:
         Problem: ``invalid``, ``bad-key`` or ``too-many-keys``; ``forbidden`` for a key or a queue that the token may
             not use.
     """
-    keys, grant = _keys_of(order, operation_id), request.grant
+    keys, grant = _keys_of(order, operation_id), by.grant
     entry = SubmitOperation(
         id=operation_id,
         keys=keys,
@@ -43,16 +39,14 @@ def entry_of(order: Attach, operation_id: str, service: HttpService, request: Re
     if order.deadline is not None or not (
         order.since is order.keep is order.ask is order.announce is order.deliver is UNSET
     ):
-        used += _promise(entry, order, service, request)
-    request.use(*used)
+        used += _promise(entry, order, state, by)
+    by.use(*used)
     return entry
 
 
-def _promise(
-    entry: SubmitOperation, order: Attach, service: HttpService, request: Request
-) -> tuple[str, ...]:
+def _promise(entry: SubmitOperation, order: Attach, state: State, by: Guard) -> tuple[str, ...]:
     """Let an entry have what a body has besides the usual; return the queues that it uses."""
-    entry.timeout_us, entry.until_us = deadline_of(order.timeout, order.deadline, service.state.now_us)
+    entry.timeout_us, entry.until_us = deadline_of(order.timeout, order.deadline, state.now_us)
     if not isinstance(order.ask, UnsetType):
         check_ask(order.ask)
     entry.ask = order.ask
@@ -60,10 +54,10 @@ def _promise(
     entry.announce = _queue("/announce", order.announce)
     entry.deliver = _queue("/deliver", order.deliver)
     if not isinstance(order.since, UnsetType):
-        _begin_at(entry, order.since, service)
+        _begin_at(entry, order.since, state)
     queues = tuple(queue for queue in (entry.announce, entry.deliver) if not isinstance(queue, UnsetType))
     if queues:
-        request.need(Permission.SIGNAL)
+        by.need(Permission.SIGNAL)
     return queues
 
 
@@ -128,14 +122,14 @@ def _queue(pointer: str, name: Text) -> Text:
         raise problems.invalid(pointer, problem.document.detail) from None
 
 
-def _begin_at(entry: SubmitOperation, since: int | str, service: HttpService) -> None:
+def _begin_at(entry: SubmitOperation, since: int | str, state: State) -> None:
     """Let signals after a place count; one of another history is a gap."""
     place = parse_since(str(since))
     if place is None:
         raise problems.invalid("/since", f"must be {SINCE_GRAMMAR}, got {problems.shown(since)}")
     if place.index is None:
         return
-    if place.history is None or continues(service.state, place.history, place.index):
+    if place.history is None or continues(state, place.history, place.index):
         entry.since = place.index
     else:
         entry.gap = True

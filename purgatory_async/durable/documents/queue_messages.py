@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from purgatory_async.durable.documents import AnyJson, Count, Moment
-from purgatory_async.service.contract.messages import DURATION, LONGEST, LeaseDuration
+from purgatory_async.durable.documents.messages import DURATION, LONGEST, LeaseDuration
 
 MAX_BATCH: Final = 100  # items of a put or a take, leases of an acknowledgement
 

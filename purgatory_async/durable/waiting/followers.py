@@ -1,26 +1,25 @@
-"""Followers of this process: requests that want every signal after an index, held while there is none.
+"""Followers of this process: readers that want every signal after an index, and wait while there is none.
 
-The signals on its keys and prefixes are collected for a held follower until its request wakes. So a burst of signals in
+The signals on its keys and prefixes are collected for a held follower until it wakes. So a burst of signals in
 one turn of the loop reaches it whole, however few of them are kept.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Generic
 
 from purgatory_async import Timer
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.fitting import ANSWER_BYTES
+from purgatory_async.durable.documents.problems import Kind, Problem
 from purgatory_async.durable.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.durable.fold.shared import Effect
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.history import continues
 from purgatory_async.durable.since import Found, Seen, Survey, Wanted, kept_since, near
 from purgatory_async.durable.state import State
-from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.fitting import ANSWER_BYTES
-from purgatory_async.service.contract.problems import Kind, Problem
-from purgatory_async.service.held.requests import HeldRequests
-from purgatory_async.service.visit import Visit
+from purgatory_async.durable.waiting.waiters import G, Waiters
 
 PATIENCE: Final = 3
 """How often a reader that is far behind searches again, if the state dropped some of what it found meanwhile."""
@@ -48,7 +47,7 @@ class _Audience:
 
 
 class _Follower:
-    """A held request, and the audiences that it is in."""
+    """One that waits, and the audiences that it is in."""
 
     __slots__ = ("audiences", "most")
 
@@ -65,25 +64,25 @@ class _Follower:
         return [heard[index] for index in sorted(heard)[: self.most]]
 
 
-class Followers:
+class Followers(Generic[G]):
     """The followers of this process.
 
     Args:
         state: Has the kept signals.
         timer: For the waits.
-        held_requests: Hold the requests.
+        waiters: Hold the followers.
 
     Attributes:
         waiting: How many are held.
         gaps: How many answers said that a signal may be missing.
     """
 
-    def __init__(self, state: State, timer: Timer, held_requests: HeldRequests) -> None:
+    def __init__(self, state: State, timer: Timer, waiters: Waiters[G]) -> None:
         self.waiting = 0
         self.gaps = 0
         self._state: Final = state
         self._timer: Final = timer
-        self._held_requests: Final = held_requests
+        self._waiters: Final = waiters
         # The audiences of each; only the last can have heard nothing.
         self._by_key: Final[dict[str, list[_Audience]]] = {}
         self._by_prefix: Final[dict[str, list[_Audience]]] = {}
@@ -93,8 +92,8 @@ class Followers:
     def __repr__(self) -> str:
         return f"<Followers waiting={self.waiting}>"
 
-    async def follow(self, wanted: Wanted, since: Seen, *, most: int, wait: float, visit: Visit) -> Found:
-        """Return the signals after an index; hold the request while there is none.
+    async def follow(self, wanted: Wanted, since: Seen, *, most: int, wait: float, by: G) -> Found:
+        """Return the signals after an index; wait while there is none.
 
         An index of another history, or above the newest signal, is a gap before all that is kept. The state must have
         caught up. It does not change before the caller awaits something else, so what the caller reads then belongs to
@@ -104,12 +103,11 @@ class Followers:
             wanted: The keys and prefixes.
             since: The last index that the client knows, with its history.
             most: The most signals.
-            wait: Seconds to hold the request.
-            visit: The request.
+            wait: Seconds to wait.
+            by: Who follows.
 
         Raises:
             Problem: ``overloaded`` or ``draining`` (also while held).
-            ClientLeft: The client left.
             LogUnavailable: The wait is over, but the store is away.
         """
         until = self._timer.time() + wait
@@ -120,7 +118,7 @@ class Followers:
             if found.signals or found.gap or left <= 0:
                 return found
             fold = self._state.fold
-            heard = await self._listen(wanted, most, left, visit)
+            heard = await self._listen(wanted, most, left, by)
             if self._state.fold is fold:
                 return Found(heard, gap=False)
             await self._state.caught_up()  # the state was loaded again: what was heard is not all
@@ -143,7 +141,7 @@ class Followers:
             audience.size += signal.size
             if audience.asleep:
                 woken, audience.asleep = audience.asleep, {}
-                self._held_requests.each_happened(woken)
+                self._waiters.each_happened(woken)
 
     async def _look(self, wanted: Wanted, since: Seen, most: int) -> Found:
         """Return what is kept after an index, as of the moment of the return."""
@@ -179,12 +177,12 @@ class Followers:
         highest = self._state.fold.signals.highest
         return since.index <= highest and continues(self._state, since.history, since.index)
 
-    async def _listen(self, wanted: Wanted, most: int, seconds: float, visit: Visit) -> Sequence[Signal]:
-        """Hold the request until a signal comes, or its wait is over and all before its end is applied."""
+    async def _listen(self, wanted: Wanted, most: int, seconds: float, by: G) -> Sequence[Signal]:
+        """Wait until a signal comes, or its wait is over and all before its end is applied."""
         follower = _Follower(most)
         self._add(wanted, follower)
         try:
-            if not await self._held_requests.until(visit, follower, seconds):
+            if not await self._waiters.until(by, follower, seconds):
                 await self._state.caught_up()
         except Problem as problem:
             if problem.kind is not Kind.GAP:  # which the next search finds

@@ -1,12 +1,12 @@
 """Why the state has refused an entry, as the problem that answers its request."""
 
+from purgatory_async.durable.documents import problems
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.items import Queue
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES
 from purgatory_async.durable.fold.promises import end_item
 from purgatory_async.durable.fold.results import Refused
-from purgatory_async.service.contract import problems
 
 Proposal = (
     entries.SubmitOperation

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from purgatory_async.durable.fold.operations import Operation
-from purgatory_async.service.held.waits import Wait
+from purgatory_async.durable.waiting.waits import Wait
 
 STEPS: Final = 4096  # operations in one pass
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from purgatory_async import Timer
 from purgatory_async.durable.documents import State
+from purgatory_async.durable.documents.messages import GapEvent, OperationEvent, SignalEvent
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES
 from purgatory_async.durable.fold.operations import Operation, OperationRescheduled
 from purgatory_async.durable.history import PATTERN as HISTORY
@@ -25,7 +26,6 @@ from purgatory_async.durable.history import continues, history_at
 from purgatory_async.durable.state import State as Source
 from purgatory_async.events import Handlers, Handling, KeySignalled, OperationEnded, OperationSubmitted
 from purgatory_async.patterns import Watermark
-from purgatory_async.service.contract.messages import GapEvent, OperationEvent, SignalEvent
 
 EVENT_ID: Final = rf"{HISTORY}-[0-9]{{1,18}}(\.[0-9]{{1,18}})?|[0-9]{{1,18}}"
 KEPT: Final = 10_000

@@ -2,9 +2,9 @@
 
 from msgspec import UNSET, UnsetType
 
+from purgatory_async.durable.documents import problems
 from purgatory_async.durable.fold.shared import microseconds
 from purgatory_async.durations import checked_timeout
-from purgatory_async.service.contract import problems
 
 
 def delay_us(value: float | str | UnsetType) -> int:

@@ -1,0 +1,139 @@
+"""Where a process keeps its state, in memory or in a log that others may share, and how it is kept up to date."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
+
+from purgatory_async import Timer
+from purgatory_async.cluster import Log
+from purgatory_async.cluster.outage import Outage
+from purgatory_async.durable.at_once import AtOnce
+from purgatory_async.durable.checkpoints.checkpointer import Checkpointer
+from purgatory_async.durable.fold.entries import SetLimits
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.shared import Limits
+from purgatory_async.durable.on_log import OnLog
+from purgatory_async.durable.patient import PatientLog
+from purgatory_async.durable.state import Answer, Heard, State
+from purgatory_async.durable.urls import Store, Sync, log_of
+from purgatory_async.durable.waiting.waits import Waits
+
+STORE_TIMEOUT: Final = 5.0
+"""Seconds for which a change or a read waits for the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backing:
+    """Where the state is, and its limits.
+
+    Attributes:
+        store: A log in a store, or a log that is not yet open; None for memory.
+        sync: When a change in a store is durable.
+        timeout: Seconds for which a change or a read waits for the store.
+        limits: The limits of a state in memory, and of what only this process has.
+        changed: The limits that the log is to have from now on; it keeps the others as they are.
+    """
+
+    store: Store | Log | None = None
+    sync: Sync = "always"
+    timeout: float = STORE_TIMEOUT
+    limits: Limits
+    changed: SetLimits
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the state ends with the process."""
+        return self.store is None
+
+    def log(self) -> Log:
+        """Make the log, not yet open.
+
+        Raises:
+            ValueError: Its URL has an option that does not exist, or the client of its engine is not installed.
+        """
+        assert self.store is not None, "a state in memory has no log"
+        return log_of(self.store, sync=self.sync) if isinstance(self.store, Store) else self.store
+
+
+def state_on(
+    backing: Backing,
+    timer: Timer,
+    started_us: int,
+    *,
+    waits: Waits,
+    heard: Heard,
+    replaced: Callable[[Fold], None],
+) -> AtOnce | OnLog[Answer]:
+    """Make a state.
+
+    Args:
+        backing: Where it is.
+        timer: For all waits.
+        started_us: Log time now, in memory.
+        waits: Observe the operations.
+        heard: Called with each step.
+        replaced: Called with the state when it was loaded from a log.
+    """
+    if backing.in_memory:
+        return AtOnce(timer, started_us, backing.limits, waits, heard)
+    outage = Outage(timer.time)
+    return OnLog(
+        PatientLog(backing.log, timer, outage),
+        timer=timer,
+        timeout=backing.timeout,
+        make=lambda at_us: Fold(at_us, observer=waits.observer()),
+        applied=heard,
+        replaced=replaced,
+        limits=backing.changed,
+        outage=outage,
+    )
+
+
+async def tried(state: State) -> None:
+    """Return once the first attempt to open the store is over."""
+    if isinstance(state, OnLog):
+        log = cast("OnLog[Answer]", state).log
+        if isinstance(log, PatientLog):
+            await log.tried.wait()
+
+
+class Saving(Protocol):
+    """Hears of the checkpoints that this process has saved."""
+
+    def begun(self, checkpointer: Checkpointer) -> None:
+        """Note what has them saved."""
+
+    def failed(self, reason: str) -> None:
+        """Note that one was not saved, and is tried again in `RETRY_S` seconds."""
+
+
+async def keep(
+    backing: Backing, state: State, loaded: Callable[[], object], saving: Saving | None = None
+) -> None:
+    """Load a state, call ``loaded()``, and keep it up to date until it is closed; raises as `State.run`.
+
+    Other processes save checkpoints in a store from time to time, if something hears of them.
+    """
+    await state.open()
+    loaded()
+    if not isinstance(state, OnLog) or saving is None or not isinstance(backing.store, Store):
+        await state.run()
+        return
+    # Beside `run`: it asks the log, which may take long.
+    saves = asyncio.create_task(
+        _save_checkpoints(backing.store, backing.sync, cast("OnLog[Answer]", state), saving),
+        name="checkpoints",
+    )
+    try:
+        await state.run()
+    finally:
+        saves.cancel()
+        await asyncio.wait([saves])
+
+
+async def _save_checkpoints(store: Store, sync: Sync, state: OnLog[Answer], saving: Saving) -> None:
+    async with Checkpointer(store, state.log, saving.failed, sync=sync) as checkpointer:
+        saving.begun(checkpointer)
+        state.noted = checkpointer.note
+        await asyncio.Event().wait()

@@ -1,0 +1,1 @@
+"""What may be asked of the state, whatever carries the question: from its document to its answer."""

@@ -1,0 +1,1 @@
+"""What waits in this process for something in the state: signals, items, positions, events."""

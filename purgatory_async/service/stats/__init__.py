@@ -1,1 +1,0 @@
-"""What happened lately, and what is pending now, for the dashboard."""

@@ -34,6 +34,7 @@ LAYERS = {
     "metrics": ("metrics",),
     # What outlives its process: a fold of one ordered log, how entries come to it, its checkpoints.
     "durable": ("durable", "durable.*"),
+    "durable library": ("durable.library", "durable.library.*"),
     "adapters": (
         *("client", "client.*", "kafka", "kafka.*", "pipeline.*"),
         *("testing", "testing.*", "web", "web.*"),

@@ -23,7 +23,7 @@ from purgatory_async.cli.sentence import escaped
 from purgatory_async.cli.summaries import answered, explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable, SignalGap
 from purgatory_async.client.values import UNSET
-from purgatory_async.service.contract.byte_order import bom_fault
+from purgatory_async.durable.documents.byte_order import bom_fault
 
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "expired": 3, "cancelled": 4}

@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 from purgatory_async import OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
-from purgatory_async.cluster.writer import MAX_WAITING, MAX_WAITING_BYTES
 from purgatory_async.durable.documents import problems
 from purgatory_async.durable.later import at_last
 from purgatory_async.durable.verbs.keeper import utc_now
+from purgatory_async.durable.verbs.refusals import problem_for
 from purgatory_async.service.access.check import Access
 from purgatory_async.service.access.rates import Rates
 from purgatory_async.service.api.endpoint import Endpoint, Routes
@@ -235,11 +235,8 @@ class Application:
             case problems.Problem():
                 # What its token lacks comes before all else, as at its head.
                 problem = request.refusal or error
-            case LogError():
-                problem = problems.store_unavailable(str(error))
-            case PurgatoryFull():
-                most = f"changes, or {MAX_WAITING_BYTES} bytes of them, for the store"
-                problem = problems.overloaded(most, MAX_WAITING)
+            case LogError() | PurgatoryFull():
+                problem = problem_for(error)
             case _:
                 # The last resort: log the bug, hide it from the client.
                 self._log.error(

@@ -32,6 +32,7 @@ class ProblemKind(Enum):
 class Kind(ProblemKind):
     """What the state refuses, and what breaks the contract of its documents."""
 
+    MALFORMED = ("malformed", 400, "The request body is not strict JSON")
     INVALID = ("invalid", 422, "The request body breaks the contract")
     BAD_KEY = ("bad-key", 422, "The key is invalid")
     TOO_MANY_KEYS = ("too-many-keys", 422, "Too many distinct keys")
@@ -112,6 +113,11 @@ def shown(value: object) -> str:
     else:
         text = repr(value[:_SHOWN] if isinstance(value, str) else value)
     return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "..."
+
+
+def malformed(reason: str) -> Problem:
+    """The body is not JSON."""
+    return Problem(Kind.MALFORMED, f"{reason}; send one document of RFC 8259 in UTF-8")
 
 
 def invalid(pointer: str, detail: str, *more: Fault) -> Problem:

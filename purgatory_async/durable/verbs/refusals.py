@@ -1,5 +1,8 @@
 """Why the state has refused an entry, as the problem that answers its request."""
 
+from purgatory_async import PurgatoryFull
+from purgatory_async.cluster import LogError
+from purgatory_async.cluster.writer import MAX_WAITING, MAX_WAITING_BYTES
 from purgatory_async.durable.documents import problems
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.fold import Fold
@@ -76,3 +79,15 @@ def _unknown(operation_id: str, _: Fold) -> problems.Problem:
 def over_pending(most: int, pending: int) -> problems.Problem:
     """Return the problem of an owner that has as many operations and one-shot waits pending as it may have."""
     return problems.limited("max-pending", most, pending, rule=f"max-pending={most}")
+
+
+def problem_for(error: problems.Problem | LogError | PurgatoryFull) -> problems.Problem:
+    """Return the problem of a call that the state, or its store, has refused."""
+    match error:
+        case problems.Problem():
+            return error
+        case LogError():
+            return problems.store_unavailable(str(error))
+        case _:
+            most = f"changes, or {MAX_WAITING_BYTES} bytes of them, for the store"
+            return problems.overloaded(most, MAX_WAITING)

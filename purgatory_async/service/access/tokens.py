@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from purgatory_async.durable.documents.byte_order import bom_fault
 from purgatory_async.durable.documents.names import MAX_KEY_BYTES, checked_key
 from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.durable.grants import PERIODS, Grant, OwnerLimits, Permission, Rate, short_name
 from purgatory_async.durable.private_file import read_private
-from purgatory_async.service.contract.byte_order import bom_fault
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.settings.settings import SettingsError
 from purgatory_async.service.settings.sizes import parse_size

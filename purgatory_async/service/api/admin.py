@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from purgatory_async import Outcome
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.messages import DrainBody, Draining, Health
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.state import Guard
@@ -18,7 +19,7 @@ from purgatory_async.durable.stats.messages import (
     Stats,
 )
 from purgatory_async.durable.stats.oldest import oldest_question
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.api.scrape import METRICS, own_metrics, scrape
 from purgatory_async.service.channel import DRAIN
 from purgatory_async.service.contract import http_problems

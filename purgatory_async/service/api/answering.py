@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from purgatory_async.durable.documents import Ask, OperationView, problems
 from purgatory_async.durable.documents.asks import check_answer, given_comment
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.messages import LinkAnswer, LinkAnswered, PersonsAnswer
 from purgatory_async.durable.documents.problems import Kind, Problem
 from purgatory_async.durable.fold.entries import AnswerOperation
@@ -25,7 +26,7 @@ from purgatory_async.service.api import answer_page
 from purgatory_async.service.api.answer_page import End, Question
 from purgatory_async.service.api.operations import as_present
 from purgatory_async.service.api.page import STATIC
-from purgatory_async.service.api.request import BodyAwaited, BodyType, Request, decoded
+from purgatory_async.service.api.request import BodyAwaited, BodyType, Request
 from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.held.given import Given

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from purgatory_async.durable.documents import compact, kept, problems
 from purgatory_async.durable.documents.asks import check_answer, check_by, given_comment
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.messages import Complete, Fail, Forget, PersonsAnswer, Reschedule
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.operations import Operation
@@ -17,7 +18,7 @@ from purgatory_async.durable.verbs.answers import change, forget
 from purgatory_async.durable.verbs.submissions import deadline_of
 from purgatory_async.service.api.operations import id_of, operation_of, settled, view_of
 from purgatory_async.service.api.repeating import Repeatable
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, REPLAYED, Answer
 from purgatory_async.service.http_service import HttpService

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.names import checked_key
 from purgatory_async.durable.documents.queue_messages import (
     MAX_BATCH,
@@ -28,7 +29,7 @@ from purgatory_async.durable.later import Later, after, at_last
 from purgatory_async.durable.verbs.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.paging import first_of, limit_of, page_of
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.held.given import Given

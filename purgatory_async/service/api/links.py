@@ -7,6 +7,7 @@ from msgspec import UnsetType
 
 from purgatory_async.durable.documents import Ask, problems
 from purgatory_async.durable.documents.asks import check_by
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.messages import LinkBody, LinkView
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.durable.later import after
@@ -14,7 +15,7 @@ from purgatory_async.durable.links.link import MAX_BY_BYTES, Link, log_name
 from purgatory_async.durable.verbs.durations import duration_us
 from purgatory_async.service.api.answering import ask_of, moment
 from purgatory_async.service.api.operations import id_of, operation_of, view_of
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from purgatory_async.durable.documents import problems
-from purgatory_async.service.api.strict_json import MAX_CONTAINERS, MAX_DEPTH
+from purgatory_async.durable.documents.strict_json import MAX_CONTAINERS, MAX_DEPTH
 
 _SHORT_BYTES: Final = 1 << 14  # below it the decoder says as much
 

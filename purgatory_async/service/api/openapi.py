@@ -94,7 +94,7 @@ _GUARDED: Final = (HttpKind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.LIMITED)
 _CHANGING: Final = (HttpKind.CROSS_ORIGIN,)
 # Of what reads or changes the state: it is behind, or its store is away.
 _STATEFUL: Final = (HttpKind.BAD_HEADER, HttpKind.BEHIND, Kind.STORE_UNAVAILABLE, Kind.OVERLOADED)
-_WITH_BODY: Final = (HttpKind.MALFORMED, Kind.INVALID, HttpKind.TOO_LARGE, HttpKind.UNSUPPORTED_MEDIA_TYPE)
+_WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, HttpKind.TOO_LARGE, HttpKind.UNSUPPORTED_MEDIA_TYPE)
 
 
 def with_description(routes: Routes) -> Routes:

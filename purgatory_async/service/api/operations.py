@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from purgatory_async import Outcome
 from purgatory_async.durable.documents import OperationView, problems
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.fitting import fitting
 from purgatory_async.durable.documents.messages import MAX_LISTED, Attach, OperationList, Submit
 from purgatory_async.durable.documents.names import checked_id, checked_key, new_id
@@ -26,7 +27,7 @@ from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.paging import STEPS, first_of, limit_of, page_of
 from purgatory_async.service.api.repeating import Repeatable
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.contract.percent import percent_decoded

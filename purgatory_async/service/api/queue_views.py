@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.names import MAX_KEY_BYTES, checked_key
 from purgatory_async.durable.documents.queue_messages import (
     ItemList,
@@ -33,7 +34,7 @@ from purgatory_async.durable.state import Answer as StateAnswer
 from purgatory_async.durable.verbs.durations import lease_us
 from purgatory_async.durable.verbs.refusals import problem_of
 from purgatory_async.service.api.paging import first_of, limit_of, numbers_of, page_of, text_of
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async.durable.documents import compact, problems
+from purgatory_async.durable.documents.decoding import decoded, decoded_each
 from purgatory_async.durable.documents.queue_messages import (
     MAX_BATCH,
     Delivered,
@@ -26,7 +27,7 @@ from purgatory_async.durable.verbs.levels import check_level
 from purgatory_async.durable.waiting.takers import Taken
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.repeating import Repeatable
-from purgatory_async.service.api.request import Request, decoded, decoded_each
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService

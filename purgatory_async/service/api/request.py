@@ -4,20 +4,15 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
-
-import msgspec
-from msgspec import Raw
+from typing import Any, Final, Protocol
 
 from purgatory_async.durable.documents import problems
-from purgatory_async.durable.documents.messages import Fault
 from purgatory_async.durable.documents.names import checked_key
 from purgatory_async.durable.fold.entries import Entry
 from purgatory_async.durable.grants import Permission
 from purgatory_async.durable.later import Later
 from purgatory_async.durable.state import State
 from purgatory_async.errors import Interruption
-from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Repeatable, asked_of, digest_of, read_body
 from purgatory_async.service.contract import http_problems
@@ -28,26 +23,20 @@ from purgatory_async.service.http.wire import Asked, Wire
 from purgatory_async.service.visit import Server, Visit
 from purgatory_async.web.waiting import NO_WAIT, Wait, decided_wait
 
-MAX_FAULTS: Final = 16
 MAX_HEADER: Final = 255
 REPEATABLE: Final = "Idempotency-Key"
 
-M = TypeVar("M")
 
 _CHARSET: Final = r'\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?'
 _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNORECASE)
 # msgspec's messages end with a path: "Expected `str`, got `int` - at `$.keys[0]`"; a missing or unknown member is named
 # before it.
-_PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
-_MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
-_STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 _NO_QUERY: Final = Query({})
 _OF_CONTENT: Final = frozenset({b"content-type", b"content-encoding", b"expect"})
 _LARGE_BYTES: Final = 1 << 16
 _BODILESS: Final = frozenset({"GET", "HEAD"})  # what comes with these is dropped
 # Needs no decoding, and breaks no rule.
 _USUAL_KEY: Final = re.compile(rb"(?!\.\.?\Z)[!$'()*+,\-.0-9:;=@A-Z_a-z~]{1,512}").fullmatch
-_MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
 
 
 class BodyType:
@@ -357,67 +346,6 @@ def _check_content(fields: Fields, allowed: BodyType) -> None:
 def _announces_too_much(length: str, most: int) -> bool:
     # Count the digits first: int() raises above a few thousand.
     return length.isdecimal() and (len(length) > len(str(most)) or int(length) > most)
-
-
-def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = False) -> M:
-    """Decode a body as a message; ``optional`` reads an empty body as ``{}``.
-
-    Raises:
-        Problem: ``malformed`` or ``invalid``.
-    """
-    # Twice: the check covers the whole text, while the decoder leaves attachments unparsed.
-    if body or not optional:
-        try:
-            strict_json.check(body)
-        except ValueError as error:
-            raise http_problems.malformed(str(error)) from None
-    try:
-        return decoder.decode(body or b"{}")
-    except msgspec.ValidationError as error:
-        raise problems.invalid(*pointed(str(error))) from None
-
-
-def decoded_each(member: str, texts: Iterable[Raw], read: Callable[[Raw], M], checked: str) -> tuple[M, ...]:
-    """Decode the elements of a list one by one.
-
-    Args:
-        member: The name of the list in the body.
-        texts: Its elements.
-        read: Decodes one of them, and checks it.
-        checked: The name of the member that it checks, raising a `Problem`.
-
-    Raises:
-        Problem: ``invalid``, with the first 16 faults of all of them.
-    """
-    found, faults = list[M](), list[Fault]()
-    for number, text in enumerate(texts):
-        place = f"/{member}/{number}"
-        try:
-            found.append(read(text))
-        except msgspec.ValidationError as error:
-            pointer, detail = pointed(str(error))
-            faults.append(Fault(place + pointer, detail))
-        except problems.Problem as problem:
-            faults.append(Fault(f"{place}/{checked}", problem.document.detail))
-        if len(faults) == MAX_FAULTS:
-            break
-    if faults:
-        first, *more = faults
-        raise problems.invalid(first.pointer, first.detail, *more)
-    return tuple(found)
-
-
-def pointed(text: str) -> tuple[str, str]:
-    """Split a message of msgspec into a JSON Pointer and an explanation."""
-    if len(text) > _MAX_FAULT:
-        text = f"{text[:_MAX_FAULT]}...`"
-    match = _PLACE.fullmatch(text)
-    detail, place = (text, "") if match is None else (match[1], match[2])
-    steps = [step[1] if step[1] is not None else step[2] for step in _STEP.finditer(place)]
-    member = _MEMBER.search(detail)
-    if member is not None:
-        steps.append(member[1])
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps), detail
 
 
 def _accepts(accept: str, served: tuple[str, ...]) -> bool:

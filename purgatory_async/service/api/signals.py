@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct
 
 from purgatory_async.durable.documents import KeyedSignal, SignalBody, kept
+from purgatory_async.durable.documents.decoding import decoded, decoded_each
 from purgatory_async.durable.documents.messages import MAX_SIGNALS, KeyView, Signalled, SignalledBatch
 from purgatory_async.durable.documents.names import checked_key
 from purgatory_async.durable.fold import results
@@ -16,7 +17,7 @@ from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.query_string import usual_read
 from purgatory_async.service.api.repeating import Repeatable
-from purgatory_async.service.api.request import Request, decoded, decoded_each
+from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService

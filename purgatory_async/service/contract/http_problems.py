@@ -14,7 +14,6 @@ _NAMED: Final = 3  # prefixes that a detail names
 class HttpKind(ProblemKind):
     """Slug, status and title of each of them."""
 
-    MALFORMED = ("malformed", 400, "The request body is not strict JSON")
     BAD_PARAMETER = ("bad-parameter", 400, "A query parameter is invalid")
     BAD_HEADER = ("bad-header", 400, "A request header is invalid")
     TOO_LARGE = ("too-large", 413, "The request body is too large")
@@ -45,11 +44,6 @@ RETRIED: Final = frozenset(
 )
 # The connection closes after their answers: the rest of a body is unread, or the server stops.
 CLOSING: Final = frozenset({HttpKind.TOO_LARGE, Kind.DRAINING})
-
-
-def malformed(reason: str) -> Problem:
-    """The body is not JSON."""
-    return Problem(HttpKind.MALFORMED, f"{reason}; send one document of RFC 8259 in UTF-8")
 
 
 def bad_parameter(parameter: str, value: str | None, grammar: str, advice: str = "") -> Problem:

@@ -16,10 +16,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
+from purgatory_async.durable.documents.byte_order import bom_fault
 from purgatory_async.durable.store_url import MEMORY, StoreUrl, shown
 from purgatory_async.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 from purgatory_async.errors import RefusedError
-from purgatory_async.service.contract.byte_order import bom_fault
 from purgatory_async.service.settings.addresses import (
     base_path,
     file_mode,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory_async.service.api import strict_json
+from purgatory_async.durable.documents import strict_json
 
 JSON_VALUES = st.recursive(
     st.none()

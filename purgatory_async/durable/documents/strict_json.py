@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
+from purgatory_async.durable.documents.byte_order import bom_fault
 from purgatory_async.durable.documents.problems import shown
-from purgatory_async.service.contract.byte_order import bom_fault
 
 MAX_DEPTH: Final = 32
 MAX_CONTAINERS: Final = 1 << 15  # arrays and objects

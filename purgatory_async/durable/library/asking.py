@@ -1,0 +1,95 @@
+"""How a call of this process becomes a question to the state, and what the state gives becomes a model of the clients.
+
+Arguments travel as the documents of HTTP do, and are read and refused by the same rules. So a call has one meaning,
+whatever carries it.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+import msgspec
+
+from purgatory_async import PurgatoryFull
+from purgatory_async.client._model import RequestRefused
+from purgatory_async.cluster import LogError
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.decoding import decoded
+from purgatory_async.durable.grants import Grant, Permission
+from purgatory_async.durable.later import at_last
+from purgatory_async.durable.state import Guard
+from purgatory_async.durable.verbs.keeper import Keeper
+from purgatory_async.durable.verbs.refusals import problem_for
+
+D = TypeVar("D")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Caller(Guard):
+    """Who asks in this process: it may do all, under its owner's name.
+
+    Args:
+        owner: Owns what it makes, and answers by this name; None for nobody.
+    """
+
+    __slots__ = ("_grant",)
+
+    def __init__(self, owner: str | None) -> None:
+        self._grant: Final = Grant(owner, frozenset(Permission))
+
+    def __repr__(self) -> str:
+        return f"<Caller {self._grant.owner}>"
+
+    @property
+    def grant(self) -> Grant:
+        """All rights, and its name."""
+        return self._grant
+
+
+class Asking:
+    """Base of what carries out verbs in this process.
+
+    Args:
+        keeper: Has the state.
+        caller: Who asks.
+    """
+
+    def __init__(self, keeper: Keeper, caller: Caller) -> None:
+        self._keeper: Final = keeper
+        self._caller: Final = caller
+
+    async def _caught_up(self) -> None:
+        """Catch up with all that was answered anywhere."""
+        await at_last(self._keeper.caught_up())
+
+
+def verb(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Let a coroutine method refuse as a client does: with `RequestRefused`, also if the store is away."""
+
+    @wraps(method)
+    async def _refusing(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await method(*args, **kwargs)
+        except (problems.Problem, LogError, PurgatoryFull) as error:
+            problem = problem_for(error)
+        raise RequestRefused.of(problem.kind.status, plain(problem.document))
+
+    return _refusing
+
+
+def read(body: Mapping[str, Any], decoder: "msgspec.json.Decoder[D]") -> D:
+    """Read a body as HTTP's are read.
+
+    Raises:
+        Problem: ``malformed`` or ``invalid``.
+        TypeError, ValueError: A value is not JSON.
+    """
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return decoded(text.encode(), decoder)
+
+
+def plain(view: msgspec.Struct) -> Any:
+    """Return a document as its reader's client has it, in plain objects. O(bytes)."""
+    return json.loads(msgspec.json.encode(view))

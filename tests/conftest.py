@@ -48,6 +48,7 @@ NEEDS_EXTRA = {
     "deploy": "yaml",
     "durable": "msgspec",
     "durable/checkpoints/test_urls.py": "asyncpg",
+    "durable/library": "httpx2",
     "journal": "msgspec",
     "journal/test_lines.py": "pyarrow",
     "journal/test_parquet.py": "pyarrow",

@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import random
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -11,6 +12,9 @@ from purgatory_async import Timer
 from purgatory_async.clock import monotonic
 from purgatory_async.durable.backing import keep
 from purgatory_async.durable.documents.messages import Draining
+from purgatory_async.durable.links.link import Signer, random_signer
+from purgatory_async.durable.links.links import Links
+from purgatory_async.durable.links.secrets_file import read_secrets
 from purgatory_async.durable.state import Guard
 from purgatory_async.durable.stats.recent import Recent
 from purgatory_async.durable.stats.survey import Survey
@@ -19,11 +23,10 @@ from purgatory_async.durable.verbs.keeper import utc_now
 from purgatory_async.service.backing import Checkpoints
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
 from purgatory_async.service.held.held import Held
-from purgatory_async.service.links import Links
 from purgatory_async.service.logs import Log
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.service import Service
-from purgatory_async.service.settings.settings import Settings
+from purgatory_async.service.settings.settings import Settings, SettingsError
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 
@@ -56,7 +59,7 @@ class HttpService(Service):
         wall_clock: Callable[[], dt.datetime] = utc_now,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self.links: Final = Links(settings)
+        self.links: Final = Links(settings.public_url, partial(_signer_of, settings))
         super().__init__(settings, timer=timer, wall_clock=wall_clock)
         # Without another clock, the loop's: a timer asks at each reading which one that is.
         self.now: Final = monotonic if timer is None else timer.time
@@ -132,3 +135,13 @@ class HttpService(Service):
 
     def _look_again(self, *, lost: bool) -> None:
         self.held.look_again(lost=lost)
+
+
+def _signer_of(settings: Settings) -> Signer:
+    """Return what signs the links: the secrets of the file, or one of this run."""
+    if settings.link_secret is None:
+        return random_signer()
+    try:
+        return read_secrets(settings.link_secret)
+    except ValueError as error:
+        raise SettingsError(f"link_secret: {error}") from None

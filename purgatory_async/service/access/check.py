@@ -18,11 +18,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from purgatory_async.durable.grants import Grant, Permission
-from purgatory_async.service.access.admission import Admission
-from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
-from purgatory_async.service.contract import http_problems
-from purgatory_async.service.contract.header_fields import Address, Fields, Profile
-from purgatory_async.service.settings.hosts import (
+from purgatory_async.durable.links.hosts import (
     Authority,
     Origin,
     canonical_address,
@@ -30,6 +26,10 @@ from purgatory_async.service.settings.hosts import (
     parse_authority,
     parse_origin,
 )
+from purgatory_async.service.access.admission import Admission
+from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
+from purgatory_async.service.contract import http_problems
+from purgatory_async.service.contract.header_fields import Address, Fields, Profile
 from purgatory_async.service.settings.settings import Settings
 
 # Every other method may change something, unknown ones included.

@@ -4,7 +4,6 @@ The token is all that a request needs, so the path is open. Only a POST with a c
 scanners of mail do, changes nothing. The page works by a form, without script; a program may send JSON.
 """
 
-import datetime as dt
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -21,10 +20,10 @@ from purgatory_async.durable.fold.entries import AnswerOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import after
 from purgatory_async.durable.links.link import Link, log_name
-from purgatory_async.durable.verbs.answers import change
+from purgatory_async.durable.verbs.answers import as_present, change
+from purgatory_async.durable.verbs.links import ask_of, moment
 from purgatory_async.service.api import answer_page
 from purgatory_async.service.api.answer_page import End, Question
-from purgatory_async.service.api.operations import as_present
 from purgatory_async.service.api.page import STATIC
 from purgatory_async.service.api.request import BodyAwaited, BodyType, Request
 from purgatory_async.service.contract import http_problems
@@ -43,7 +42,6 @@ _FORM: Final = BodyType(FORM)
 _ANSWER: Final = msgspec.json.Decoder(LinkAnswer)
 _CHOSEN: Final = msgspec.json.Decoder(PersonsAnswer)
 _FIELDS: Final = frozenset({"choice", "comment"})
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _STYLE: Final = (STATIC / "answer.css").read_bytes()
 _SAFE: Final = (
     (
@@ -255,13 +253,3 @@ def _of_form(body: bytes) -> LinkAnswer:
                 raise problems.invalid(f"/{name}", "must be given once, got another one")
             found[name] = value
     return LinkAnswer(found.get("choice", ""), found.get("comment", UNSET))  # an empty text is no choice
-
-
-def ask_of(operation: Operation) -> Ask | UnsetType:
-    """Return what an operation asks a person, if anything."""
-    return UNSET if operation.promise is None else operation.promise.ask
-
-
-def moment(us: int) -> dt.datetime:
-    """Return a log time."""
-    return _EPOCH + dt.timedelta(microseconds=us)

@@ -10,16 +10,16 @@ import msgspec
 from msgspec import UNSET
 
 from purgatory_async import Outcome
-from purgatory_async.durable.documents import OperationView, problems
+from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.fitting import fitting
 from purgatory_async.durable.documents.messages import MAX_LISTED, Attach, OperationList, Submit
 from purgatory_async.durable.documents.names import checked_id, checked_key, new_id
 from purgatory_async.durable.documents.problems import Kind
-from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
+from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import after
-from purgatory_async.durable.verbs.answers import attach
+from purgatory_async.durable.verbs.answers import as_present, attach, cancel, view_of
 from purgatory_async.durable.verbs.keeper import Submission
 from purgatory_async.durable.verbs.submissions import entry_of
 from purgatory_async.durable.waiting.waiters import end_of
@@ -204,7 +204,7 @@ def settled(service: HttpService, operation: Operation, *more: tuple[str, str]) 
     """Answer with an operation once its change is recorded."""
     return after(
         service.records.settle(),
-        lambda headers: answer(200, view_of(service, as_present(service, operation)), *headers, *more),
+        lambda headers: answer(200, view_of(service, operation), *headers, *more),
     )
 
 
@@ -215,13 +215,11 @@ def cancel_operation(service: HttpService, request: Request) -> Given:
 
     def _cancel(_: None) -> Given:
         operation = operation_of(service, request)
-        if not request.grant.may_change(operation.owner):
-            raise problems.not_own("operation", operation.id, operation.owner)
-        if operation.outcome is not None:
-            return answer(200, view_of(service, operation))
-        # It may have ended meanwhile, by an entry before this one: then its view shows how.
-        entry = EndOperation(id=operation.id, how="cancelled", owner=request.grant.bound_to)
-        return after(service.end(entry, request), lambda _: settled(service, operation))
+        ended = operation.outcome is not None
+        return after(
+            cancel(service, operation, request),
+            lambda _: answer(200, view_of(service, operation)) if ended else settled(service, operation),
+        )
 
     return after(service.caught_up(), _cancel)
 
@@ -314,11 +312,6 @@ def is_in(operation: Operation, state: str) -> bool:
     return state in {"all", operation.state, "ended" if operation.outcome else ""}
 
 
-def as_present(service: HttpService, operation: Operation) -> Operation:
-    """Return an operation as in the present state; as closed if only a state that was given up had it."""
-    return service.fold.operations.by_id.get(operation.id, operation)
-
-
 def operation_of(service: HttpService, request: Request) -> Operation:
     """Return the operation in a request's path; raises as `Service.find`."""
     return service.find(id_of(request), request.grant)
@@ -331,9 +324,3 @@ def id_of(request: Request) -> str:
         return percent_decoded(raw)
     except ValueError:
         raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
-
-
-def view_of(service: HttpService, operation: Operation, *, full: bool = False) -> OperationView:
-    """Return an operation as answers show it, with all signals if it is ``full``."""
-    view = operation.view(service.state.now_us())
-    return view if full else fitting(view)

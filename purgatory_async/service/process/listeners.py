@@ -8,8 +8,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from purgatory_async.durable.links.hosts import canonical_host, is_loopback
 from purgatory_async.errors import RefusedError
-from purgatory_async.service.settings.hosts import canonical_host, is_loopback
 from purgatory_async.service.settings.settings import Settings, UnprotectedError, passed_descriptors
 
 BACKLOG: Final = 4096  # room for all clients that reconnect after a restart

@@ -223,7 +223,7 @@ class Server:
     async def _announce(self, announce: Callable[[str], None]) -> None:
         await self._accepting.wait()
         self._log.info("listening", address=self.address, store=store_of(self._settings))
-        if self.app.service.links.of_this_run:
+        if self._settings.public_url is not None and self._settings.link_secret is None:
             self._log.warning("links end with this run: give --link-secret FILE to keep them")
         self._manager.ready(self.address)
         announce(self.address)

@@ -26,6 +26,7 @@ import anyio
 from anyio.abc import Process, TaskStatus
 
 from purgatory_async.cluster.log import LogDamaged
+from purgatory_async.durable.links.public_url import PublicUrl
 from purgatory_async.service.access.rates import shared_file
 from purgatory_async.service.channel import (
     DRAIN,
@@ -44,7 +45,6 @@ from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.process.listeners import BACKLOG, Listeners, StartRefused, listen
 from purgatory_async.service.process.manager import Manager
 from purgatory_async.service.process.server import DAMAGED, REFUSED, run_on_uvloop, signals_of
-from purgatory_async.service.settings.public_url import PublicUrl
 from purgatory_async.service.settings.settings import Settings
 
 FIRST_PAUSE: Final = 1.0  # seconds before a worker is started again

@@ -5,12 +5,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from purgatory_async.service.settings.hosts import canonical_host
+from purgatory_async.durable.links.hosts import canonical_host
 
 MAX_UDS_BYTES: Final = 107  # of the path of a Unix socket on Linux
-MAX_BASE_PATH: Final = 255
-
-_BASE_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
 
 
 def host_name(value: object) -> str:
@@ -22,20 +19,6 @@ def host_name(value: object) -> str:
     if isinstance(value, str) and value.strip() == value != "":
         return value
     raise ValueError(f"must be a host name or an IP address, got {value!r}")
-
-
-def base_path(value: object) -> str:
-    """Read the path below which a proxy serves the service; no last slash.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if isinstance(value, str) and len(value) <= MAX_BASE_PATH and _BASE_PATH.fullmatch(value):
-        return value.rstrip("/")
-    raise ValueError(
-        f"must be a path like /purgatory, of at most {MAX_BASE_PATH} characters A-Z a-z 0-9 . _ ~ - and without"
-        f" . or .. as a part, got {value!r}"
-    )
 
 
 def unix_socket(value: object) -> Path | None:

@@ -17,18 +17,17 @@ from shlex import quote
 from typing import Any, Final
 
 from purgatory_async.durable.documents.byte_order import bom_fault
+from purgatory_async.durable.links.hosts import canonical_host, is_loopback
+from purgatory_async.durable.links.public_url import PublicUrl, base_path, public_url
 from purgatory_async.durable.store_url import MEMORY, StoreUrl, shown
 from purgatory_async.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 from purgatory_async.errors import RefusedError
 from purgatory_async.service.settings.addresses import (
-    base_path,
     file_mode,
     host_name,
     host_names,
     unix_socket,
 )
-from purgatory_async.service.settings.hosts import canonical_host, is_loopback
-from purgatory_async.service.settings.public_url import PublicUrl, public_url
 from purgatory_async.service.settings.sizes import GRAMMAR as SIZE_GRAMMAR
 from purgatory_async.service.settings.sizes import parse_size, size_text
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from purgatory_async.service.settings import hosts
-from purgatory_async.service.settings.hosts import (
+from purgatory_async.durable.links import hosts
+from purgatory_async.durable.links.hosts import (
     canonical_address,
     canonical_host,
     is_loopback,

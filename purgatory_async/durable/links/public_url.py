@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from purgatory_async.durable.links.hosts import Origin, parse_origin
 from purgatory_async.durable.store_url import shown
-from purgatory_async.service.settings.addresses import base_path
-from purgatory_async.service.settings.hosts import Origin, parse_origin
 
 GRAMMAR: Final = "http[s]://HOST[:PORT][/PATH]"
+MAX_BASE_PATH: Final = 255
 _URL: Final = re.compile(r"(https?://[^/?#]+)(/[^?#]*)?", re.IGNORECASE)
+_BASE_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +50,17 @@ def public_url(value: object) -> PublicUrl | None:
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     port = "" if origin.port == origin.usual_port else f":{origin.port}"
     return PublicUrl(f"{scheme}://{host}{port}{path}", origin)
+
+
+def base_path(value: object) -> str:
+    """Read the path below which a proxy serves the service; no last slash.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(value, str) and len(value) <= MAX_BASE_PATH and _BASE_PATH.fullmatch(value):
+        return value.rstrip("/")
+    raise ValueError(
+        f"must be a path like /purgatory, of at most {MAX_BASE_PATH} characters A-Z a-z 0-9 . _ ~ - and without"
+        f" . or .. as a part, got {value!r}"
+    )

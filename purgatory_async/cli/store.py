@@ -12,6 +12,7 @@ import click
 from purgatory_async.cli.sentence import escaped, say
 from purgatory_async.cluster import Head, LogDamaged, LogError
 from purgatory_async.durable.checkpoints.checkpointing import STORE_VARIABLE, checkpoint
+from purgatory_async.durable.checkpoints.copying import copy
 from purgatory_async.durable.checkpoints.export import export
 from purgatory_async.durable.checkpoints.loading import folded
 from purgatory_async.durable.checkpoints.upkeep import mark_restored, raise_level
@@ -136,11 +137,14 @@ def check_command(store: Store) -> None:
     _run(_check(store))
 
 
-async def _check(store: Store) -> None:
+async def _check(store: Store, expected: str | None = None) -> None:
     await _require(store)
     async with opened(store) as (log, head):
         with closing(await folded(log, strict=True)) as fold:
-            _print(**_state(fold, head), digest=digest(fold))
+            found = digest(fold)
+            if expected not in {None, found}:
+                raise LogDamaged(f"{store.shown} must have the digest {expected}, got {found}")
+            _print(**_state(fold, head), digest=found)
 
 
 def _state(fold: Fold, head: Head) -> dict[str, object]:
@@ -212,6 +216,35 @@ async def _checkpoint(store: Store, sync: Sync) -> None:
             f"saved checkpoint {saved.position}: {saved.entries} entries more, {saved.size} bytes, "
             f"{saved.seconds:.1f} s"
         )
+
+
+@store_command.command("copy")
+@click.argument("source", metavar="FROM", envvar=STORE_VARIABLE, callback=_store)
+@click.argument("target", metavar="TO", envvar=f"{STORE_VARIABLE}_TO", callback=_store)
+@_sync
+def copy_command(source: Store, target: Store, sync: Sync) -> None:
+    """Write the state of the log FROM into the empty log TO, on any engine, and print what is there.
+
+    Stop all workers on FROM first, and start them on TO afterwards. TO has the digest of FROM and its positions, but an
+    epoch of its own: readers from before get a gap, and links from before are 404. If it is interrupted, TO is empty;
+    run it again.
+
+    \b
+    Example:
+      purgatory store copy sqlite:///orders.db postgresql://db/orders
+    """  # noqa: D301 - see above
+    _run(_copy(source, target, sync))
+
+
+async def _copy(source: Store, target: Store, sync: Sync) -> None:
+    await _require(source)
+    before = await copy(source, target, lambda line: say(line, err=True), sync=sync)
+    await _check(target, before)
+    say(
+        f"copied {source.shown} to {target.shown}: start the workers there; readers from before get a gap, links from "
+        "before are 404",
+        err=True,
+    )
 
 
 @store_command.command("export")

@@ -40,6 +40,7 @@ __all__ = [
     "LogRefused",
     "LogUnavailable",
     "check_batch",
+    "check_empty",
     "check_epoch",
     "check_follow",
     "check_head",
@@ -322,6 +323,12 @@ def check_epoch(head: Head, epoch: str, where: object) -> None:
             f"{where} must have epoch {epoch}, got {head.epoch}: it was replaced while in use; put the right one back, "
             "or restart all to go on with this one"
         )
+
+
+def check_empty(head: Head, where: object) -> None:
+    """Raise `LogError` unless a log has had no entry; ``where`` names it."""
+    if head.position:
+        raise LogError(f"{where} must be empty, got position {head.position}")
 
 
 def check_follow(after: int) -> None:

@@ -107,6 +107,15 @@ SELECT coalesce(max(position), 0) FROM (
     GROUP BY position HAVING count(*) = max(part) + 1
 ) complete
 """
+# Returns whether it has. The entry is the only one, and tells whether later ones were lost.
+_BEGIN: Final = """
+WITH begun AS (
+    UPDATE purgatory_head SET position = $1, at_us = $2, checkpoint = $1
+    WHERE position = 0 AND $4 = (SELECT count(*) FROM purgatory_checkpoint WHERE position = $1) RETURNING 1
+), first AS (
+    INSERT INTO purgatory_log SELECT $1, $2, $3 FROM begun RETURNING 1
+) SELECT count(*) FROM first
+"""
 # A few megabytes at a time, so that it takes a moment.
 _DELETE_PARTS: Final = """
 WITH gone AS (
@@ -281,6 +290,11 @@ class _PostgresEngine:
             await self._row(self._saver, "SELECT purgatory_publish($1, $2)", position, count)
         except EntriesLost as error:
             raise LogError(f"checkpoint {position} is not published: {error}") from error
+
+    async def begin(self, entry: Entry, count: int) -> None:
+        """Make the saved parts the checkpoint of an empty log, and an entry its only one."""
+        if not (await self._row(self._saver, _BEGIN, *entry, count))[0]:
+            raise LogError(f"the log {self._name} was begun by another process, or its {count} parts removed")
 
     async def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""

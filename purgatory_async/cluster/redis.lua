@@ -114,10 +114,23 @@ local function save_part(position, token, place, data)
     redis.call('RPUSH', checkpoints .. position, data)
 end
 
+local function is_saved(position, token, parts)
+    return is_saving(position, token) and redis.call('LLEN', checkpoints .. position) == tonumber(parts)
+end
+
+-- An empty log begins with a checkpoint and the entry at its position, which tells whether later ones were lost.
+local function begin(position, token, parts, at, entry)
+    if not is_saved(position, token, parts) or number('position') > 0 then
+        return redis.error_reply('OVERTAKEN by another process: the log must be empty')
+    end
+    redis.call('XADD', log, id(position), 't', at, 'e', entry)
+    redis.call('HSET', head, 'position', position, 'at_us', at, 'checkpoint', position)
+    redis.call('HDEL', head, 'saving')
+end
+
 local function publish(position, token, parts)
     local before = number('checkpoint')
-    if not is_saving(position, token) or redis.call('LLEN', checkpoints .. position) ~= tonumber(parts)
-        or before >= tonumber(position) then
+    if not is_saved(position, token, parts) or before >= tonumber(position) then
         return redis.error_reply('OVERTAKEN by another save of a checkpoint')
     end
     redis.call('HSET', head, 'checkpoint', position, 'before', digits(before))
@@ -158,6 +171,8 @@ elseif verb == 'save_part' then
     return save_part(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 elseif verb == 'publish' then
     return publish(ARGV[2], ARGV[3], ARGV[4])
+elseif verb == 'begin' then
+    return begin(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
 elseif verb == 'trim' then
     return trim(ARGV[2], ARGV[3])
 elseif verb == 'before' then

@@ -198,6 +198,11 @@ class _RedisEngine:
         """Make the saved parts the checkpoint."""
         await self._run(self._asker, "publish", position, self._token, count)
 
+    async def begin(self, entry: Entry, count: int) -> None:
+        """Make the saved parts the checkpoint of an empty log, and an entry its only one."""
+        position, at_us, data = entry
+        await self._run(self._asker, "begin", position, self._token, count, at_us, data)
+
     async def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""
         return bool(await self._run(self._asker, "trim", last, TRIM_SLICE))

@@ -24,6 +24,7 @@ from purgatory_async.cluster.log import (
     LogGap,
     LogReconnected,
     LogUnavailable,
+    check_empty,
     check_epoch,
     check_head,
     check_save,
@@ -157,6 +158,10 @@ class Engine(Protocol):
         """Make the saved parts the checkpoint, or raise `LogError` if they are not all there."""
         ...
 
+    async def begin(self, entry: Entry, count: int) -> None:
+        """Make the saved parts the checkpoint of an empty log, and an entry its only one; or raise `LogError`."""
+        ...
+
     async def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""
         ...
@@ -207,11 +212,19 @@ class ServerLog(EngineLog):
         """Save a checkpoint and trim; see `Log.save`. Appends go on meanwhile."""
         self._open.require("save")
         check_save(position, keep, await self._head())
-        await self._engine.begin_save(position)
-        count = await save_parts(parts, partial(self._engine.save_part, position))
-        await self._engine.publish(position, count)
+        await self._engine.publish(position, await self._saved(position, parts))
         while await self._engine.trim(position - keep):
             pass
+
+    async def begin(self, entry: Entry, parts: AsyncIterator[bytes]) -> None:
+        """Let an empty log begin with a checkpoint at an entry, which becomes its oldest; all of it in one step.
+
+        Raises:
+            LogError: The log is not empty, or another process saves a checkpoint; nothing has changed.
+        """
+        self._open.require("begin")
+        check_empty(await self._head(), self)
+        await self._engine.begin(entry, await self._saved(entry.position, parts))
 
     async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
@@ -257,6 +270,11 @@ class ServerLog(EngineLog):
         self._know(Entry(appended.first + len(entries) - 1, appended.at_us, entries[-1]))
         self._tail.append(epoch, appended, entries)
         return appended
+
+    async def _saved(self, position: int, parts: AsyncIterator[bytes]) -> int:
+        """Save the parts of a checkpoint, still invisible; return their number."""
+        await self._engine.begin_save(position)
+        return await save_parts(parts, partial(self._engine.save_part, position))
 
     async def _head(self) -> Head:
         head = await self._engine.head()

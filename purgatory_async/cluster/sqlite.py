@@ -18,6 +18,7 @@ from purgatory_async.cluster.log import (
     LogError,
     LogGap,
     LogUnavailable,
+    check_empty,
     load_parts,
     save_parts,
 )
@@ -117,12 +118,21 @@ class SqliteLog(EngineLog):
         """Save a checkpoint and trim; see `Log.save`. Appends go on between the parts."""
         self._open.require("save")
         await self._writing.submit(partial(self._writer.check_save, position, keep))
-        while await self._writing.submit(self._writer.drop_parts):  # what an interrupted save left, too
-            pass
-        count = await save_parts(parts, partial(self._save_part, position))
+        count = await self._saved(position, parts)
         await self._writing.submit(partial(self._writer.publish, position, keep, count))
         while await self._writing.submit(partial(self._writer.trim, position - keep)):
             pass
+
+    async def begin(self, entry: Entry, parts: AsyncIterator[bytes]) -> None:
+        """Let an empty log begin with a checkpoint at an entry, which becomes its oldest; all of it in one step.
+
+        Raises:
+            LogError: The log is not empty, or another process saves a checkpoint; nothing has changed.
+        """
+        self._open.require("begin")
+        check_empty(await self._reading.submit(self._reader.head), self._path)
+        count = await self._saved(entry.position, parts)
+        await self._writing.submit(partial(self._writer.begin, entry, count))
 
     async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
@@ -204,6 +214,12 @@ class SqliteLog(EngineLog):
         except LogUnavailable:
             self._tail.hint()  # a follower meets the other epoch
             raise
+
+    async def _saved(self, position: int, parts: AsyncIterator[bytes]) -> int:
+        """Save the parts of a checkpoint, still invisible; return their number."""
+        while await self._writing.submit(self._writer.drop_parts):  # what an interrupted save left, too
+            pass
+        return await save_parts(parts, partial(self._save_part, position))
 
     async def _save_part(self, position: int, number: int, part: bytes) -> None:
         await self._writing.submit(partial(self._writer.save_part, position, number, part))

@@ -24,6 +24,7 @@ from purgatory_async.cluster.log import (
     LogGap,
     LogRefused,
     LogUnavailable,
+    check_empty,
     check_epoch,
     check_head,
     check_save,
@@ -310,16 +311,22 @@ class SqliteWriter(_File):
 
     def publish(self, position: int, keep: int, count: int) -> None:
         """Make the saved parts the checkpoint."""
-        query = "SELECT count(*) FROM purgatory_checkpoint WHERE position = ?"
         with self._mark.turn(), self._transaction():
             check_save(position, keep, self._checked_head())
-            (found,) = self._connection.execute(query, [position]).fetchone()
-            if found != count:
-                raise LogError(
-                    f"checkpoint {position} was removed by another save: {found} of {count} parts are left"
-                )
-            self._connection.execute("UPDATE purgatory_head SET checkpoint = ?", [position])
+            self._publish(position, count)
             self._connection.execute("COMMIT")
+
+    def begin(self, entry: Entry, count: int) -> None:
+        """Make the saved parts the checkpoint of an empty log, and an entry its only one."""
+        position, at_us, data = entry
+        with self._mark.turn(), self._transaction():
+            head = self._checked_head()
+            check_empty(head, self.path)
+            row = (position, at_us, seal(data, position, at_us))
+            self._connection.execute("INSERT INTO purgatory_log VALUES (?, ?, ?)", row)
+            self._publish(position, count)
+            self._connection.execute("COMMIT")
+            self._count(head.epoch, position)
 
     def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""
@@ -332,6 +339,15 @@ class SqliteWriter(_File):
             if upto >= last:
                 truncate_wal(self._connection, self.path, GROWN_BYTES)
         return upto < last
+
+    def _publish(self, position: int, count: int) -> None:
+        query = "SELECT count(*) FROM purgatory_checkpoint WHERE position = ?"
+        (found,) = self._connection.execute(query, [position]).fetchone()
+        if found != count:
+            raise LogError(
+                f"checkpoint {position} was removed by another save: {found} of {count} parts are left"
+            )
+        self._connection.execute("UPDATE purgatory_head SET checkpoint = ?", [position])
 
     def _require_log(self, epoch: str) -> None:
         """Check that the file is the one that others had open."""

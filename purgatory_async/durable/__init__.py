@@ -1,9 +1,16 @@
-"""The state that outlives its process: a fold of one ordered log, and how entries come to it.
+"""The state that outlives its process: a fold of one ordered log, how entries come to it, and `Durable`, its face.
+
+`Durable` has the verbs of `purgatory_async.client.AsyncClient` without a service, on a store of the application's own.
 
 | file | holds |
 |---|---|
+| `library/` | `Durable`, and what carries out its verbs |
+| `verbs/` | what may be asked of the state, whatever carries the question |
+| `waiting/` | what waits in this process: for signals, items, positions, events |
+| `documents/` | bodies, views and problems: what is asked and answered, and its rules |
+| `grants`, `backing` | on whose behalf something is asked; where the state is |
+| `stats/` | figures of the last minute, the survey and the search of what is pending |
 | `fold/` | what entries do: pure, equal at every replica |
-| `documents` | the types that entries and answers share |
 | `state` | what `at_once` and `on_log` have in common, and the guard that both ask |
 | `later` | an answer that is there at once, or comes |
 | `at_once` | the state of one process, in memory |
@@ -16,3 +23,20 @@
 | `private_file` | files of secrets |
 | `checkpoints/` | checkpoints, exports, and what ``purgatory store`` does |
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from purgatory_async.durable.library.durable import Durable
+
+__all__ = ["Durable"]
+
+_LOADED_ON_USE = {"Durable": "purgatory_async.durable.library.durable"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is used: what only needs the fold loads no more."""
+    if name not in _LOADED_ON_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LOADED_ON_USE[name]), name)

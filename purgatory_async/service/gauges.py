@@ -47,7 +47,7 @@ def show_gauges(metrics: Metrics, state: State, held: Held) -> None:
 
 def show_limits(metrics: Metrics, state: State, waits: Waits, held: Held) -> None:
     """Add each limit beyond which requests are refused, and how much of it is used."""
-    pending, requests, takers = waits.purgatory, held.requests, held.takers.held_requests
+    pending, requests, takers = waits.purgatory, held.requests, held.taking.held_requests
     limits: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
         "max_pending": (
             lambda: state.fold.operations.purgatory.pending,

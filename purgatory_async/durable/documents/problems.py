@@ -34,6 +34,7 @@ class Kind(ProblemKind):
 
     MALFORMED = ("malformed", 400, "The request body is not strict JSON")
     INVALID = ("invalid", 422, "The request body breaks the contract")
+    BAD_PARAMETER = ("bad-parameter", 400, "A query parameter is invalid")
     BAD_KEY = ("bad-key", 422, "The key is invalid")
     TOO_MANY_KEYS = ("too-many-keys", 422, "Too many distinct keys")
     OVERLOADED = ("overloaded", 503, "The service is at a limit")
@@ -123,6 +124,18 @@ def malformed(reason: str) -> Problem:
 def invalid(pointer: str, detail: str, *more: Fault) -> Problem:
     """The member of the body at the pointer breaks a rule; so do the members of more faults."""
     return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail), *more])
+
+
+def bad_parameter(parameter: str, value: str | None, grammar: str, advice: str = "") -> Problem:
+    """A query parameter is unknown, repeated, missing or does not follow its grammar; advice is the next step."""
+    given = "got nothing" if value is None else f"got {shown(value)}"
+    return Problem(
+        Kind.BAD_PARAMETER,
+        f"{shown(parameter)} must be {grammar}, {given}{advice and f'; {advice}'}",
+        parameter=parameter,
+        value=value,
+        grammar=grammar,
+    )
 
 
 def bad_key(key: str | bytes, reason: str) -> Problem:

@@ -18,6 +18,7 @@ from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.grants import Grant, Permission
 from purgatory_async.durable.later import at_last
+from purgatory_async.durable.library.waits import LocalWaits
 from purgatory_async.durable.state import Guard
 from purgatory_async.durable.verbs.keeper import Keeper
 from purgatory_async.durable.verbs.refusals import problem_for
@@ -54,11 +55,13 @@ class Asking:
     Args:
         keeper: Has the state.
         caller: Who asks.
+        waits: Hold what waits.
     """
 
-    def __init__(self, keeper: Keeper, caller: Caller) -> None:
+    def __init__(self, keeper: Keeper, caller: Caller, waits: LocalWaits) -> None:
         self._keeper: Final = keeper
         self._caller: Final = caller
+        self._waits: Final = waits
 
     async def _caught_up(self) -> None:
         """Catch up with all that was answered anywhere."""

@@ -29,19 +29,20 @@ class Positions:
     def __repr__(self) -> str:
         return f"<Positions at={self._present()} waiting={self.waiting}>"
 
-    async def reach(self, position: int, seconds: float) -> None:
+    async def reach(self, position: int, seconds: float | None) -> None:
         """Wait until a position is applied. O(log waits).
 
         Raises:
-            OperationExpired: It was not within some seconds.
+            OperationExpired: It was not within some seconds, None for any number.
             PurgatoryClosed: The timer is closed.
         """
-        until = self._timer.time() + seconds
+        until = None if seconds is None else self._timer.time() + seconds
         self.waiting += 1
         try:
             while position > self._present():
                 with suppress(LogUnavailable):
-                    await self._reached.reach(position, max(until - self._timer.time(), 0))
+                    left = None if until is None else max(until - self._timer.time(), 0)
+                    await self._reached.reach(position, left)
         finally:
             self.waiting -= 1
 

@@ -40,15 +40,24 @@ class Waiters(Handling, Generic[G]):
         timer: For the waits.
         pace: At which those that watch the same complete.
         limit: The most that wait at once.
+        closed: Returns why a wait ended by `close`, or did not begin after it.
 
     Attributes:
         limit: The most that wait at once.
     """
 
-    def __init__(self, name: str, timer: Timer, pace: Pace, limit: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        timer: Timer,
+        pace: Pace,
+        limit: int,
+        closed: Callable[[], Exception] = problems.draining,
+    ) -> None:
         self._purgatory: Final = Purgatory(name, timer=timer, max_pending=limit)
         self._pace: Final = pace
         self.limit: Final = limit
+        self._why_closed: Final = closed
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._purgatory.name} held={self.count} limit={self.limit}>"
@@ -62,10 +71,11 @@ class Waiters(Handling, Generic[G]):
         """Check that one more can wait, before registering anything for it. O(1).
 
         Raises:
-            Problem: ``overloaded`` or ``draining``.
+            Problem: ``overloaded``.
+            Exception: They are closed, with the reason.
         """
         if self._purgatory.closed:
-            raise problems.draining()
+            raise self._why_closed()
         if self._purgatory.pending >= self.limit:
             raise problems.overloaded("requests", self.limit)
 
@@ -88,7 +98,8 @@ class Waiters(Handling, Generic[G]):
             True if it happened, False if the wait is over.
 
         Raises:
-            Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``.
+            Problem: ``overloaded`` or ``gap``.
+            Exception: They are closed, also while it waits.
         """
         waiter = self._waiter(by, wait)
         self._watch(waiter, watched)
@@ -114,7 +125,7 @@ class Waiters(Handling, Generic[G]):
         except PurgatoryFull:
             raise problems.overloaded("requests", self.limit) from None
         except PurgatoryClosed:
-            raise problems.draining() from None
+            raise self._why_closed() from None
 
     def _forget(self, waiter: Waiter) -> None:
         """Note that a waiter has ended."""
@@ -124,7 +135,7 @@ class Waiters(Handling, Generic[G]):
         if waiter.lost:
             raise problems.gap()
         if waiter.outcome is Outcome.CLOSED:
-            raise problems.draining()
+            raise self._why_closed()
         return waiter.outcome is Outcome.COMPLETED
 
     def handlers(self) -> Handlers:
@@ -162,7 +173,7 @@ class Waiters(Handling, Generic[G]):
             waiter.force_complete(None)
 
     def close(self) -> int:
-        """End every wait with ``draining``, refuse new ones; return how many there were."""
+        """End every wait, refuse new ones; return how many there were."""
         return len(self._purgatory.close())
 
 

@@ -30,7 +30,6 @@ from purgatory_async.durable.verbs.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.paging import first_of, limit_of, page_of
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
@@ -120,7 +119,7 @@ def _cursor(lease: Lease) -> str:
 def _place_of(cursor: str) -> tuple[int, str]:
     number, hyphen, lease_id = cursor.partition("-")
     if not hyphen or not number.isdecimal() or not number.isascii() or len(number) > 19:  # noqa: PLR2004 - as 64 bits
-        raise http_problems.bad_parameter("cursor", cursor, "the next of an answer")
+        raise problems.bad_parameter("cursor", cursor, "the next of an answer")
     return int(number), lease_id
 
 

@@ -82,7 +82,7 @@ _PATH: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 _EVERY: Final = (
-    HttpKind.BAD_PARAMETER,
+    Kind.BAD_PARAMETER,
     HttpKind.NOT_ACCEPTABLE,
     HttpKind.MISDIRECTED,
     HttpKind.MALFORMED_REQUEST,

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.fitting import ANSWER_BYTES
 from purgatory_async.service.api.query_string import Query
-from purgatory_async.service.contract import http_problems
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
@@ -91,7 +91,7 @@ def numbers_of(cursor: str | None, count: int) -> tuple[int, ...] | None:
     if cursor is None:
         return None
     if re.fullmatch(r"[0-9]{1,19}(-[0-9]{1,19})*", cursor) is None or cursor.count("-") != count - 1:
-        raise http_problems.bad_parameter("cursor", cursor, "the next of an answer")
+        raise problems.bad_parameter("cursor", cursor, "the next of an answer")
     return tuple(map(int, cursor.split("-")))
 
 

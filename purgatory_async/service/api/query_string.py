@@ -8,7 +8,6 @@ from typing import Final
 from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed, problems
 from purgatory_async.durable.history import SINCE_GRAMMAR, Since, parse_since
 from purgatory_async.durations import ADVICE, GRAMMAR, parse_duration
-from purgatory_async.service.contract import http_problems
 from purgatory_async.service.contract.percent import percent_decoded
 
 KNOWN_ONLY: Final = "a parameter of this path"
@@ -46,7 +45,7 @@ class Query:
         # int() alone accepts underscores, spaces and non-ASCII digits.
         if _INTEGER(values[0]) and lowest <= (value := int(values[0])) <= highest:
             return value
-        raise http_problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
+        raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
 
     def switch(self, name: str) -> bool:
         """Return a parameter that is 0 or 1, False if it is absent.
@@ -68,7 +67,7 @@ class Query:
         try:
             return parse_duration(values[0])
         except ValueError:
-            raise http_problems.bad_parameter("wait", values[0], GRAMMAR, ADVICE) from None
+            raise problems.bad_parameter("wait", values[0], GRAMMAR, ADVICE) from None
 
     def need(self) -> WireNeed:
         """Return ``need``, "any" if it is absent.
@@ -82,7 +81,7 @@ class Query:
             return "any" if value == "any" else "all"
         count = 0 if match is None else int(match[2])
         if match is None or not 1 <= count <= (MAX_COUNT if match[1] == "amount" else MAX_VOTERS):
-            raise http_problems.bad_parameter("need", value, NEED_GRAMMAR)
+            raise problems.bad_parameter("need", value, NEED_GRAMMAR)
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
 
     def ends(self) -> str:
@@ -93,7 +92,7 @@ class Query:
         """
         value = self.values.get("state", ["pending"])[0]
         if value not in ENDS:
-            raise http_problems.bad_parameter("state", value, f"one of {', '.join(ENDS)}")
+            raise problems.bad_parameter("state", value, f"one of {', '.join(ENDS)}")
         return value
 
     def id_prefix(self) -> str:
@@ -104,7 +103,7 @@ class Query:
         """
         value = self.values.get("id_prefix", [""])[0]
         if re.fullmatch(ID_PREFIX, value) is None:
-            raise http_problems.bad_parameter("id_prefix", value, ID_PREFIX)
+            raise problems.bad_parameter("id_prefix", value, ID_PREFIX)
         return value
 
     def text(self, name: str) -> str | None:
@@ -126,7 +125,7 @@ class Query:
             return None
         since = parse_since(values[0])
         if since is None:
-            raise http_problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
+            raise problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
         return since
 
     def only_with(self, wanted: str, *names: str) -> None:
@@ -137,7 +136,7 @@ class Query:
         """
         for name in names:
             if name in self.values and wanted not in self.values:
-                raise http_problems.bad_parameter(name, self.values[name][0], f"given together with {wanted}")
+                raise problems.bad_parameter(name, self.values[name][0], f"given together with {wanted}")
 
 
 _EMPTY: Final = Query({})
@@ -174,17 +173,17 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
         raw_name, _, raw_value = piece.partition(b"=")
         name = _decoded_name(raw_name)
         if name not in known:
-            raise http_problems.bad_parameter(
+            raise problems.bad_parameter(
                 name, _lossy(raw_value), f"{KNOWN_ONLY}: {', '.join(sorted(known)) or 'none'}"
             )
         if name in values and name not in repeated:
-            raise http_problems.bad_parameter(name, _lossy(raw_value), "given once")
+            raise problems.bad_parameter(name, _lossy(raw_value), "given once")
         try:
             values.setdefault(name, []).append(percent_decoded(raw_value))
         except ValueError:
             if name in {"key", "prefix"}:
                 raise problems.bad_key(raw_value, "must be percent-encoded UTF-8") from None
-            raise http_problems.bad_parameter(name, _lossy(raw_value), "percent-encoded UTF-8") from None
+            raise problems.bad_parameter(name, _lossy(raw_value), "percent-encoded UTF-8") from None
     return Query(values)
 
 

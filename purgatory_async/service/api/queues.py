@@ -92,7 +92,7 @@ def take_item(service: HttpService, request: Request) -> Given:
         return answer(200, given, *wait.headers, *replayed(taken))
 
     def _take(_: None) -> Given:
-        return service.held.takers.hold(request, order, _taken)
+        return service.held.taking.hold(request, order, _taken)
 
     def _once(once: Repeatable) -> Given:
         order.idem, order.digest = once

@@ -17,7 +17,6 @@ from purgatory_async.durable.since import Found, Seen, Wanted
 from purgatory_async.durable.waiting.waiters import end_of
 from purgatory_async.service.api.query_string import Query
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.contract import http_problems
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http_service import HttpService
@@ -89,7 +88,7 @@ async def _follow(service: HttpService, request: Request, query: Query, since: S
     wait = request.wait(query, service.settings.max_wait)
     for name in ("need", "full"):
         if name in query.values:
-            raise http_problems.bad_parameter(name, query.values[name][0], "left out beside since")
+            raise problems.bad_parameter(name, query.values[name][0], "left out beside since")
     limit = query.integer("limit", 1, MAX_SIGNALS) or MAX_SIGNALS
     wanted = _wanted(query)
     request.use(*wanted.keys, *wanted.prefixes)

@@ -14,7 +14,6 @@ _NAMED: Final = 3  # prefixes that a detail names
 class HttpKind(ProblemKind):
     """Slug, status and title of each of them."""
 
-    BAD_PARAMETER = ("bad-parameter", 400, "A query parameter is invalid")
     BAD_HEADER = ("bad-header", 400, "A request header is invalid")
     TOO_LARGE = ("too-large", 413, "The request body is too large")
     BEHIND = ("behind", 503, "The worker has not caught up")
@@ -44,18 +43,6 @@ RETRIED: Final = frozenset(
 )
 # The connection closes after their answers: the rest of a body is unread, or the server stops.
 CLOSING: Final = frozenset({HttpKind.TOO_LARGE, Kind.DRAINING})
-
-
-def bad_parameter(parameter: str, value: str | None, grammar: str, advice: str = "") -> Problem:
-    """A query parameter is unknown, repeated, missing or does not follow its grammar; advice is the next step."""
-    given = "got nothing" if value is None else f"got {shown(value)}"
-    return Problem(
-        HttpKind.BAD_PARAMETER,
-        f"{shown(parameter)} must be {grammar}, {given}{advice and f'; {advice}'}",
-        parameter=parameter,
-        value=value,
-        grammar=grammar,
-    )
 
 
 def bad_header(name: str, rule: str, value: str) -> Problem:

@@ -94,7 +94,7 @@ ITEMS = st.lists(st.fixed_dictionaries({"item": JSON}, optional={"delay": TIMES 
 STATES = st.sampled_from(["pending", "ended", "all", "completed", "expired", "cancelled", "failed", "gone"])
 
 CALLS = {
-    "submit": ([SOME_KEYS], {"operation_id": IDS | st.just("a b"), **ORDER}),
+    "submit": ([SOME_KEYS], {"operation_id": IDS | st.just("a c"), **ORDER}),
     "attach": ([IDS, SOME_KEYS], ORDER),
     "complete": ([IDS], {"result": JSON, "by": BY}),
     "fail": ([IDS, JSON], {"by": BY}),

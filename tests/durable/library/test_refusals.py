@@ -75,10 +75,10 @@ SUBMISSIONS = [  # options, and the end of the line that refuses them
     ({"deliver": "."}, f"422 invalid: /deliver: {DOT}"),
 ]
 OTHERS = [  # a verb, its arguments, and the line that refuses them
-    ("submit", (), {"operation_id": "a b"}, f"422 invalid: {ID} 'a b'"),
+    ("submit", (), {"operation_id": "a c"}, f"422 invalid: {ID} 'a c'"),
     ("submit", (), {"operation_id": ""}, f"422 invalid: {ID} ''"),
     ("submit", (), {"operation_id": 7}, "422 invalid: /id: Expected `str`, got `int`"),
-    ("attach", ("a b",), {}, f"422 invalid: {ID} 'a b'"),
+    ("attach", ("a c",), {}, f"422 invalid: {ID} 'a c'"),
     ("attach", ("",), {}, f"422 invalid: {ID} ''"),
     ("ask", ("o", ""), {}, "422 invalid: /ask/title: Expected `str` of length >= 1"),
     ("ask", ("o", "Go?"), {"timeout": -1}, f"422 invalid: /timeout: a timeout {BOUNDS}"),
@@ -153,8 +153,8 @@ OTHERS = [  # a verb, its arguments, and the line that refuses them
     (
         "operations",
         (),
-        {"id_prefix": "a b"},
-        "400 bad-parameter: 'id_prefix' must be [A-Za-z0-9._~-]{0,128}, got 'a b'",
+        {"id_prefix": "a c"},
+        "400 bad-parameter: 'id_prefix' must be [A-Za-z0-9._~-]{0,128}, got 'a c'",
     ),
     ("operations", (), {"key": ""}, f"422 bad-key: {EMPTY}"),
     ("items", ("",), {}, f"422 bad-key: {EMPTY}"),

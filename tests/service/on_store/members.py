@@ -71,7 +71,7 @@ class Members:
         await self._stack.aclose()
         for member in self.members:
             assert "request failed" not in member.log.getvalue()
-            assert member.service.held.requests.count == member.service.held.takers.held_requests.count == 0
+            assert member.service.held.requests.count == member.service.held.takers.waiters.count == 0
 
     async def start(self, **settings):
         """Start another worker, and wait until it is connected."""

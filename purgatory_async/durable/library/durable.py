@@ -1,0 +1,310 @@
+"""`Durable`: operations, signals and queues that outlive this process, in the application's own store."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self, cast
+
+from purgatory_async import PurgatoryClosed, PurgatoryError, Timer
+from purgatory_async.client._async_verbs import AsyncVerbs
+from purgatory_async.client._backend import Backend
+from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.cluster import Log, LogError
+from purgatory_async.durable.backing import Backing, keep
+from purgatory_async.durable.checkpoints.checkpointer import RETRY_S, Checkpointer
+from purgatory_async.durable.documents.asks import check_by
+from purgatory_async.durable.documents.messages import MAX_BY
+from purgatory_async.durable.documents.problems import Problem
+from purgatory_async.durable.fold.entries import SetLimits
+from purgatory_async.durable.fold.shared import Limits, microseconds
+from purgatory_async.durable.later import at_last
+from purgatory_async.durable.library.asking import Caller
+from purgatory_async.durable.library.backend import InProcess
+from purgatory_async.durable.library.waits import LocalWaits
+from purgatory_async.durable.links.link import Signer, random_signer
+from purgatory_async.durable.links.links import Links
+from purgatory_async.durable.links.public_url import public_url as parsed_public_url
+from purgatory_async.durable.links.secrets_file import read_secrets
+from purgatory_async.durable.urls import Store, parsed
+from purgatory_async.durable.verbs.keeper import Keeper, utc_now
+from purgatory_async.durations import Duration, as_seconds
+from purgatory_async.errors import check_limit
+from purgatory_async.events import Observer
+
+_LOGGER: Final = logging.getLogger(__name__)
+_MEMORY: Final = frozenset({"memory:", "memory"})
+
+
+class Durable(AsyncVerbs):
+    """The verbs of `AsyncClient` without a service: the state is in this process, and its log in a store of yours.
+
+    Any number of processes, services among them, may open one store: they have one state, in one order. An answer that
+    is given in one of them wakes a wait in another within one read of the log. Opened by ``async with``, once, on the
+    loop that uses it; a store that is away is awaited. While it is away later, changes raise `RequestRefused` with the
+    slug ``store-unavailable``, and waits wait. Leaving ends the waits of this process with `PurgatoryClosed`; the store
+    keeps all. Methods, results and refusals are those of the clients, see `purgatory_async.client.Client`.
+
+    Args:
+        store: ``sqlite:///PATH``, ``postgresql://HOST/DATABASE``, ``redis://HOST:PORT/0``, ``memory:``, or a log of
+            `purgatory_async.cluster` that is not open.
+        retention: How long ended operations and their ids are kept: seconds, a `timedelta`, or text such as ``10m``.
+        max_pending: The most pending operations.
+        max_bytes: The most bytes of all that is kept.
+        owner: Owns what this process makes, and answers by this name; None for no name.
+        public_url: The URL of a service on the same store, below which people open links; None for no links.
+        link_secret: The file of secrets that signs links, the same as the service's.
+        checkpoints: Whether this process may save checkpoints, in a process of its own.
+        observer: Gets the events of the operations.
+
+    A limit that is not given stays as it is in the store; a new store has those of the service.
+
+    Raises:
+        ValueError: The store cannot be one, or a setting is out of its bounds.
+
+    Example:
+        >>> async def main():
+        ...     async with Durable("memory:") as durable:
+        ...         await durable.attach("deploy-7", ask={"title": "Deploy?", "choices": ["yes", "no"]})
+        ...         await durable.answer("deploy-7", "yes", by="ann")
+        ...         return await durable.ask("deploy-7", "Deploy?", choices=["yes", "no"], keep=None)
+        >>> asyncio.run(main()).choice
+        'yes'
+    """
+
+    def __init__(
+        self,
+        store: str | Log,
+        *,
+        retention: Duration | None = None,
+        max_pending: int | None = None,
+        max_bytes: int | None = None,
+        owner: str | None = None,
+        public_url: str | None = None,
+        link_secret: str | os.PathLike[str] | None = None,
+        checkpoints: bool = True,
+        observer: Observer | None = None,
+    ) -> None:
+        self._backing: Final = _backing(store, retention, max_pending, max_bytes)
+        self._caller: Final = Caller(_checked_owner(owner))
+        self._links: Final = _links(public_url, link_secret, in_memory=self._backing.in_memory)
+        self._checkpoints: Final = checkpoints
+        self._observer: Final = observer
+        self._open: _Open | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "not open" if self._open is None else f"at {self.position}"
+        store = self._backing.store
+        return f"<Durable {store.shown if isinstance(store, Store) else store or 'memory:'} {state}>"
+
+    async def __aenter__(self) -> Self:
+        """Open the store, and load the state.
+
+        Raises:
+            PurgatoryError: It was opened before.
+            LogRefused: The engine's settings rule it out.
+            LogDamaged, FoldError: The log cannot be applied.
+        """
+        if self._open is not None or self._closed:
+            raise PurgatoryError(f"{self!r} was entered before: make another one")
+        self._open = opened = _Open(self)
+        try:
+            await opened.load()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the waits of this process, and close the store, which keeps all. Idempotent."""
+        self._closed = True
+        if self._open is not None:
+            await self._open.aclose()
+
+    @property
+    def _backend(self) -> Backend:
+        """What carries out the verbs, if this is the process and the loop that opened it."""
+        return self._opened.backend
+
+    @property
+    def _opened(self) -> "_Open":
+        opened = self._open
+        if opened is None:
+            raise PurgatoryError(f"{self!r} must be entered by async with before its verbs are called")
+        if opened.pid != os.getpid():
+            raise PurgatoryError(
+                f"{self!r} was opened in process {opened.pid} and used in {os.getpid()}: open one after the fork"
+            )
+        if asyncio.get_running_loop() is not opened.loop:
+            raise PurgatoryError(f"{self!r} was opened on another loop: open one on this loop, too")
+        if self._closed:
+            raise PurgatoryClosed(f"{self!r} cannot be used any more")
+        return opened
+
+    async def caught_up(self, position: int | None = None, *, timeout: Duration | None = None) -> None:
+        """Wait until this process has applied all that was answered anywhere, or a position.
+
+        Args:
+            position: What another process has answered with; None for all that is in the store now.
+            timeout: How long to wait for the position; None for ever.
+
+        Raises:
+            OperationExpired: The position was not reached in time.
+            LogUnavailable: The store is away, without a position; with one it is awaited.
+        """
+        opened = self._opened
+        if position is None:
+            await at_last(opened.keeper.caught_up())
+        else:
+            seconds = None if timeout is None else as_seconds("timeout", timeout)
+            await opened.waits.positions.reach(position, seconds)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the state is loaded, and its store answers and takes changes, as of the last 5 s."""
+        return self._open is not None and not self._closed and self._open.keeper.state.connected
+
+    @property
+    def lag(self) -> float:
+        """Seconds since this process had applied all that it knew of; 0.0 if it has."""
+        return 0.0 if self._open is None else self._open.keeper.state.lag
+
+    @property
+    def position(self) -> int:
+        """The newest position that this process has applied; 0 before it is open."""
+        return 0 if self._open is None else self._open.keeper.fold.position
+
+    @property
+    def epoch(self) -> str:
+        """Names the history that positions and indexes belong to; empty before it is open."""
+        return "" if self._open is None else self._open.keeper.state.epoch
+
+
+class _Keeper(Keeper):
+    """The keeper of one process whose calls wait for themselves."""
+
+    waits_here: LocalWaits
+
+    def _look_again(self, *, lost: bool) -> None:
+        self.waits_here.look_again(lost=lost)
+
+
+class _Open:
+    """An open state, and the task that keeps it up to date."""
+
+    def __init__(self, owner: Durable) -> None:
+        self.pid: Final = os.getpid()
+        self.loop: Final = asyncio.get_running_loop()
+        self._owner: Final = owner
+        self._failure: LogError | None = None
+        backing = owner._backing
+        self.keeper: Final = _Keeper(backing, Timer(), utc_now())
+        self.waits: Final = LocalWaits(self.keeper, self._why_closed)
+        self.keeper.waits_here = self.waits
+        observers = () if owner._observer is None else (owner._observer,)
+        self.keeper.hearers = (self.waits.keys, self.waits.feed, *observers)
+        self.keeper.follow(self.keeper.fold)
+        self.backend: Final = cast("Backend", InProcess(self.keeper, owner._caller, self.waits, owner._links))
+        self._loaded: Final = asyncio.Event()
+        saving = _Saving(repr(owner)) if owner._checkpoints else None
+        self._task: Final = self.loop.create_task(
+            keep(backing, self.keeper.state, self._loaded.set, saving), name="purgatory-durable"
+        )
+        self._task.add_done_callback(self._ended)
+
+    async def load(self) -> None:
+        """Return once the state is loaded; raises what ends the attempt."""
+        loaded = self.loop.create_task(self._loaded.wait())
+        try:
+            await asyncio.wait({loaded, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            loaded.cancel()
+        if not self._loaded.is_set():
+            self._task.result()
+
+    async def aclose(self) -> None:
+        """End the waits, then the state."""
+        self.waits.close()
+        await self.keeper.aclose()
+        with suppress(Exception):  # it was raised, or reported when it came
+            await self._task
+
+    def _why_closed(self) -> Exception:
+        return self._failure or PurgatoryClosed(
+            f"{self._owner!r} was left: its waits end, the store keeps all"
+        )
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """End all waits if the state cannot be kept any more."""
+        error = None if task.cancelled() else task.exception()
+        if error is None or not self._loaded.is_set() or self._owner._closed:
+            return
+        self._failure = error if isinstance(error, LogError) else LogError(f"the state has failed: {error!r}")
+        _LOGGER.error("%r cannot be kept up to date: %s", self._owner, error)
+        self.waits.close()
+
+
+class _Saving:
+    """Reports checkpoints that were not saved."""
+
+    def __init__(self, shown: str) -> None:
+        self._shown: Final = shown
+
+    def begun(self, checkpointer: Checkpointer) -> None:
+        """Do nothing."""
+
+    def failed(self, reason: str) -> None:
+        """Log the reason."""
+        _LOGGER.error("%s: a checkpoint was not saved, next try in %g s: %s", self._shown, RETRY_S, reason)
+
+
+def _backing(
+    store: str | Log, retention: Duration | None, max_pending: int | None, max_bytes: int | None
+) -> Backing:
+    given: dict[str, Any] = {}
+    if retention is not None:
+        seconds = as_seconds("retention", retention)
+        if not 0 <= seconds <= MAX_TIMEOUT:
+            raise ValueError(f"retention must be from 0 to {MAX_TIMEOUT:g} seconds, got {retention!r}")
+        given["retention_us"] = microseconds(seconds)
+    for name, field, limit in (
+        ("max_pending", "max_pending", max_pending),
+        ("max_bytes", "max_kept", max_bytes),
+    ):
+        if (checked := check_limit(name, limit)) is not None:
+            given[field] = checked
+    if not isinstance(store, str):
+        where: Store | Log | None = store
+    else:
+        where = None if store in _MEMORY else parsed(store)
+    return Backing(store=where, limits=Limits(**given), changed=SetLimits(**given))
+
+
+def _checked_owner(owner: str | None) -> str | None:
+    if owner is not None:
+        try:
+            check_by(owner)
+        except Problem:
+            raise ValueError(
+                f"owner must have 1 to {MAX_BY} code points, none of them a control character, got {owner!r}"
+            ) from None
+    return owner
+
+
+def _links(url: str | None, secret: str | os.PathLike[str] | None, *, in_memory: bool) -> Links:
+    if url is None and secret is not None:
+        raise ValueError(f"link_secret must be left out without a public_url, got {secret!r}")
+    if url is not None and secret is None and not in_memory:
+        raise ValueError(
+            f"link_secret must be the file of secrets of the services on the store with public_url {url!r}, got none"
+        )
+    try:
+        parsed_url = parsed_public_url(url)
+    except ValueError as error:
+        raise ValueError(f"public_url {error}") from None
+    signers: Callable[[], Signer] = random_signer if secret is None else partial(read_secrets, Path(secret))
+    return Links(parsed_url, signers)

@@ -1,0 +1,242 @@
+"""The verbs of operations, carried out in this process."""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from purgatory_async import Outcome, PurgatoryFull
+from purgatory_async.client._bodies import due, given, listed
+from purgatory_async.client._model import Link, Operation
+from purgatory_async.client.values import UNSET as ABSENT
+from purgatory_async.cluster import LogError, LogUnavailable
+from purgatory_async.cluster.connection import Backoff
+from purgatory_async.durable.documents import problems
+from purgatory_async.durable.documents.messages import (
+    Attach,
+    Complete,
+    Fail,
+    LinkBody,
+    PersonsAnswer,
+    Reschedule,
+    Submit,
+)
+from purgatory_async.durable.documents.names import checked_id, new_id
+from purgatory_async.durable.fold.entries import EndOperation
+from purgatory_async.durable.fold.operations import Operation as Known
+from purgatory_async.durable.later import at_last
+from purgatory_async.durable.library.asking import Asking, Caller, plain, read, verb
+from purgatory_async.durable.library.waits import LocalWaits
+from purgatory_async.durable.links.links import Links
+from purgatory_async.durable.verbs.answers import (
+    Change,
+    EntryOf,
+    answering,
+    as_present,
+    attach,
+    cancel,
+    change,
+    completing,
+    failing,
+    forget,
+    rescheduling,
+    view_of,
+)
+from purgatory_async.durable.verbs.keeper import Keeper
+from purgatory_async.durable.verbs.links import link_order, make_link
+from purgatory_async.durable.verbs.submissions import entry_of
+from purgatory_async.durable.waiting.waiters import end_of
+from purgatory_async.durations import Duration, as_seconds, in_body
+
+_SUBMIT: Final = msgspec.json.Decoder(Submit)
+_ATTACH: Final = msgspec.json.Decoder(Attach)
+_COMPLETE: Final = msgspec.json.Decoder(Complete)
+_FAIL: Final = msgspec.json.Decoder(Fail)
+_ANSWER: Final = msgspec.json.Decoder(PersonsAnswer)
+_RESCHEDULE: Final = msgspec.json.Decoder(Reschedule)
+_LINK: Final = msgspec.json.Decoder(LinkBody)
+_PENDING: Final = frozenset({None, Outcome.CLOSED})
+"""Outcomes of an operation that has not ended: it is closed with a state that was given up."""
+
+
+class Operations(Asking):
+    """The verbs of makers and answerers; see `Backend`.
+
+    Args:
+        keeper, caller, waits: As of `Asking`.
+        links: Make links to questions.
+    """
+
+    def __init__(self, keeper: Keeper, caller: Caller, waits: LocalWaits, links: Links) -> None:
+        super().__init__(keeper, caller, waits)
+        self._links: Final = links
+
+    @verb
+    async def submit(self, body: Mapping[str, Any], operation_id: str | None = None) -> Operation:
+        """Submit an operation."""
+        order = read({**body, **given(id=operation_id)}, _SUBMIT)
+        known_as = checked_id(order.id) if isinstance(order.id, str) else new_id()
+        if order.since is not UNSET:  # only the state tells which history a place is of
+            await self._caught_up()
+        keeper, caller = self._keeper, self._caller
+        entry = entry_of(order, known_as, keeper.state, caller)
+        return self._shown((await at_last(keeper.submit(entry, caller))).operation)
+
+    @verb
+    async def attach(self, operation_id: str, body: Mapping[str, Any]) -> Operation:
+        """Submit an operation, or attach to the equal one that has its id."""
+        known, attached = await self._attached(operation_id, body)
+        return replace(self._shown(known), attached=attached)
+
+    @verb
+    async def ask(self, operation_id: str, body: Mapping[str, Any]) -> Operation:
+        """Attach to a question until it has ended; no outage is too long for the wait."""
+        known, attached = await self._attached(operation_id, body)
+        while (ended := await self._ended(known, inf)).outcome in _PENDING:
+            # The state has lost the question: it is asked again.
+            with suppress(LogUnavailable):
+                known, _ = await self._attached(operation_id, body)
+        return replace(self._shown(ended), attached=attached)
+
+    @verb
+    async def status(self, operation_id: str, *, full: bool = False) -> Operation:
+        """Show an operation."""
+        return self._shown(await self._found(operation_id), full=full)
+
+    @verb
+    async def follow(self, operation_id: str, timeout: Duration | None) -> Operation:
+        """Wait until an operation ends, or the timeout expires."""
+        seconds = inf if timeout is None else as_seconds("timeout", timeout)
+        if not seconds >= 0:
+            raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
+        until = self._keeper.timer.time() + seconds
+        await self._patiently(until)
+        ended = await self._ended(self._keeper.find(operation_id), until)
+        lost = ended.outcome is Outcome.CLOSED
+        return self._shown(self._keeper.find(operation_id) if lost else ended)
+
+    @verb
+    async def cancel(self, operation_id: str) -> Operation:
+        """Cancel an operation; an ended one does not change."""
+        known = await self._found(operation_id)
+        await at_last(cancel(self._keeper, known, self._caller))
+        return self._shown(known)
+
+    async def give_up(self, operation_id: str) -> None:
+        """Cancel an operation without a waiter; nothing is awaited, so nothing can cut it short."""
+        with suppress(LogError, PurgatoryFull):
+            self._keeper.state.post(EndOperation(id=operation_id, how="cancelled"))
+
+    @verb
+    async def reschedule(
+        self, operation_id: str, timeout: Duration | None, deadline: dt.datetime | None
+    ) -> Operation:
+        """Move a deadline."""
+        body = read(due(timeout, deadline), _RESCHEDULE)
+        return await self._change(operation_id, rescheduling(self._keeper, body, self._caller))
+
+    @verb
+    async def forget(self, operation_id: str) -> None:
+        """Forget an operation that has ended."""
+        await self._caught_up()
+        await at_last(forget(self._keeper, operation_id, self._caller))
+
+    @verb
+    async def complete(self, operation_id: str, result: object, by: str | None) -> Operation:
+        """Complete an operation."""
+        body = read(({} if result is ABSENT else {"result": result}) | given(by=by), _COMPLETE)
+        entry_for = completing(self._keeper, body, self._caller)
+
+        known = await self._found(operation_id)
+        entry = entry_for(known)
+        if not isinstance(entry, EndOperation):
+            return await self._changed(known, entry)
+        if known.outcome is not None or not await at_last(self._keeper.end(entry, self._caller)):
+            raise problems.already_ended(view_of(self._keeper, known))
+        return self._shown(known)
+
+    @verb
+    async def fail(self, operation_id: str, error: object, by: str | None) -> Operation:
+        """Let an operation fail."""
+        body = read({"error": error} | given(by=by), _FAIL)
+        return await self._change(operation_id, failing(body, self._caller))
+
+    @verb
+    async def answer(self, operation_id: str, choice: str, comment: str | None, by: str | None) -> Operation:
+        """Give a person's answer to the question of an operation."""
+        body = read({"choice": choice} | given(comment=comment, by=by), _ANSWER)
+        return await self._change(operation_id, answering(body, self._caller))
+
+    @verb
+    async def links(
+        self, operation_id: str, by: str | None, choices: Iterable[str] | None, expires_in: Duration | None
+    ) -> Link:
+        """Make a link by which a person answers the question of an operation."""
+        offered = None if choices is None else listed("choices", choices)
+        order = link_order(read(given(by=by, choices=offered, expires_in=in_body(expires_in)), _LINK))
+        known = await self._found(operation_id)
+        owner = self._caller.grant.owner
+        view = plain(make_link(self._keeper.state, self._links, known, order, owner))
+        return Link(view["url"], view["expires_at"])
+
+    # How it is done.
+
+    async def _attached(self, operation_id: str, body: Mapping[str, Any]) -> tuple[Known, bool]:
+        """Submit an operation, or attach; return it, and whether it was there."""
+        order = read(body, _ATTACH)
+        checked_id(operation_id)
+        await self._caught_up()
+        keeper, caller = self._keeper, self._caller
+        entry = entry_of(order, operation_id, keeper.state, caller)
+        made = await at_last(attach(keeper, entry, caller, None))
+        return made.operation, made.attached
+
+    async def _found(self, operation_id: str) -> Known:
+        await self._caught_up()
+        return self._keeper.find(operation_id)
+
+    async def _change(self, operation_id: str, entry_of: EntryOf) -> Operation:
+        known = await self._found(operation_id)
+        return await self._changed(known, entry_of(known))
+
+    async def _changed(self, known: Known, entry: Change) -> Operation:
+        entry.owner = self._caller.grant.owner
+        await at_last(change(self._keeper, known, entry, self._caller))
+        return self._shown(known)
+
+    async def _ended(self, known: Known, until: float) -> Known:
+        """Return an operation once it has ended, or as it is at a time; it may be another object by then."""
+        keeper, timer = self._keeper, self._keeper.timer
+        while known.outcome in _PENDING and (left := until - timer.time()) > 0:
+            happened = known.outcome is Outcome.CLOSED or await self._waits.keys.until(
+                self._caller, end_of(known), None if left == inf else left
+            )
+            present = as_present(keeper, known)
+            if happened and present.outcome not in _PENDING:
+                return present
+            # The state may have been loaded again: then it shows too little until it has caught up.
+            await self._patiently(until)
+            present = as_present(keeper, known)
+            if present is known and known.outcome is Outcome.CLOSED:
+                break  # it is not in the state any more
+            known = present
+        return known
+
+    async def _patiently(self, until: float) -> None:
+        """Catch up, however long the store is away, but not after a time; raises `LogUnavailable` then."""
+        backoff, timer = Backoff(), self._keeper.timer
+        while True:
+            try:
+                return await self._caught_up()
+            except LogUnavailable:
+                if timer.time() >= until:
+                    raise
+            await timer.sleep(backoff.next_delay())
+
+    def _shown(self, known: Known, *, full: bool = False) -> Operation:
+        return Operation.of(plain(view_of(self._keeper, known, full=full)))

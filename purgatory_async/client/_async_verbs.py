@@ -1,7 +1,7 @@
 """What `AsyncClient` and `Durable` are: the Protocol of their verbs, and the methods that both inherit."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from purgatory_async.client._awaiting_answers import AnswerCalls
 from purgatory_async.client._awaiting_operations import OperationCalls
@@ -9,6 +9,7 @@ from purgatory_async.client._awaiting_queues import QueueCalls
 from purgatory_async.client._backend import backend_of
 from purgatory_async.client._model import Event, KeyState
 from purgatory_async.client._signals import AsyncSignals
+from purgatory_async.client._work import Handler, OnError, Retry, Work
 from purgatory_async.client.values import UNSET
 from purgatory_async.durations import Duration
 
@@ -46,6 +47,60 @@ class AsyncVerbs(OperationCalls, AnswerCalls, QueueCalls, Protocol):
     def events(self, after: str | None = None) -> AsyncIterator[Event]:
         """Read life-cycle events as they happen, without end. See `Client.events`."""
         return backend_of(self).events(after)
+
+    async def work(
+        self,
+        queues: str | Iterable[str],
+        handler: Handler,
+        *,
+        concurrency: int = 1,
+        lease: Duration = 30.0,
+        retry: Retry = (1.0, 2.0, 60.0),
+        on_error: OnError | None = None,
+        grace: Duration | None = None,
+    ) -> NoReturn:
+        """Handle the items of queues until it is cancelled: each at least once, and once while its lease holds.
+
+        While a handler runs, its lease is extended at half time. If it returns, the item is acknowledged. If it raises
+        an `Exception`, the item is given back, hidden for a while that grows with its attempts; after the queue's
+        ``max_attempts`` it is dead. If it raises `asyncio.CancelledError` of its own, the item is given back at once.
+        Any other exception ends the work. A handler whose lease is lost is cancelled, and what it returns is dropped;
+        one that ignores the cancellation keeps its place among the concurrent ones.
+
+        While the service or its store is away, the work goes on trying; an outage is reported once, to the loop's
+        exception handler.
+
+        A take that is cancelled, because another one took the last place or the work ends, leaves its line: the item
+        that it might have had goes back, and counts no attempt. If its answer was on its way over HTTP already, the
+        item comes back with an attempt, when its lease ends.
+
+        Args:
+            queues: A queue, or several: tried in this order, then waited for all at once.
+            handler: An async function. It gets a `Lease`: ``item``, ``attempts``, and ``id``.
+            concurrency: The most handlers that run at once.
+            lease: How long an item stays leased if this process dies.
+            retry: How long an item is hidden after a handler's error: the first delay, a factor for each further
+                attempt, and the longest delay. Up to half of each delay is random.
+            on_error: Called with the `Lease` and the handler's error, plain or async. What it raises is reported to the
+                loop's exception handler; so is the handler's error itself if this is None.
+            grace: When the work is cancelled or fails, how long the running handlers may go on before they are
+                cancelled; None for as long as a lease. The work ends once all have ended.
+
+        Raises:
+            asyncio.CancelledError: It was cancelled. What was not acknowledged was given back.
+            BaseException: What ended the work: from a handler, or from a take that cannot succeed, as `Client.take`.
+            TypeError, ValueError: An argument has another type, or is out of its bounds.
+        """
+        await Work(
+            self,
+            queues,
+            handler,
+            concurrency=concurrency,
+            lease=lease,
+            retry=retry,
+            on_error=on_error,
+            grace=grace,
+        ).run()
 
     async def __aenter__(self) -> Self: ...
 

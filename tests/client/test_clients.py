@@ -104,8 +104,8 @@ def public(kind):
     }
 
 
-def test_both_clients_have_the_same_verbs():
-    assert public(Client).keys() == public(AsyncClient).keys()
+def test_both_clients_have_the_same_verbs_but_work():
+    assert {"work", *public(Client)} == public(AsyncClient).keys()
     assert len(public(Client)) >= 18
 
 

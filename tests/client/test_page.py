@@ -23,7 +23,7 @@ def test_the_page_lists_every_method():
     table = PAGE[PAGE.index("| for | methods") :].partition("\n\n")[0]
     methods = [line.split("|")[2].partition("(")[0] for line in table.splitlines()[2:]]
     listed = re.findall("`(\\w+)`", "".join(methods))
-    assert sorted(listed) == sorted(name for name in public(Client) if not name.startswith("__"))
+    assert sorted(listed) == sorted(name for name in public(AsyncClient) if not name.startswith("__"))
 
 
 @pytest.fixture

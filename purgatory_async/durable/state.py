@@ -48,6 +48,10 @@ class Guard:
     def use(self, *names: str) -> None:
         """Note keys, prefixes and queues that are used; raises what `admit` does if they may not be."""
 
+    def use_listed(self, name: str | None = None) -> None:
+        """Note what a list is narrowed to: a key, prefix or queue; None for all that it may use. Raises as `use`."""
+        self.use(*(self.grant.prefixes or ("",) if name is None else (name,)))
+
     def need(self, right: Permission) -> None:
         """Note a further right that is needed; raises what `admit` does if it is lacking."""
 

@@ -16,14 +16,15 @@ from purgatory_async.durable.documents.messages import ID_SCHEMA, KEY_SCHEMA, RE
 from purgatory_async.durable.documents.names import MAX_KEYS
 from purgatory_async.durable.documents.problems import Kind, ProblemKind
 from purgatory_async.durable.history import SINCE_PATTERN
+from purgatory_async.durable.verbs.pages import MAX_LIMIT
+from purgatory_async.durable.verbs.signals import MAX_FOLLOWED
 from purgatory_async.durable.waiting.feed import EVENT_ID
 from purgatory_async.durations import GRAMMAR
 from purgatory_async.service.api.dashboard import MAX_PAGE, PAGE
 from purgatory_async.service.api.endpoint import Answers, Endpoint
-from purgatory_async.service.api.paging import DEFAULT_LIMIT, MAX_LIMIT
+from purgatory_async.service.api.paging import DEFAULT_LIMIT
 from purgatory_async.service.api.query_string import ENDS, NEED_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
-from purgatory_async.service.api.waits import MAX_SIGNALS
 from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.contract.version import VERSION
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
@@ -63,7 +64,7 @@ _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
 # Without a default, because it must be left out in one of two modes: generated clients send every default.
 _OF_WAITS: Final[Mapping[str, Mapping[str, Any]]] = {
     "full": {"type": "integer", "minimum": 0, "maximum": 1, "description": "only without `since`"},
-    "limit": _limit(MAX_SIGNALS, description=f"only with `since`; left out {MAX_SIGNALS}"),
+    "limit": _limit(MAX_FOLLOWED, description=f"only with `since`; left out {MAX_FOLLOWED}"),
     "need": {**_QUERY["need"], "description": "only without `since`; left out `any`"},
     "prefix": {**_KEY, "description": "only with `since`"},
 }

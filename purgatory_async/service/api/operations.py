@@ -13,6 +13,7 @@ from purgatory_async import Outcome
 from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.fitting import fitting
+from purgatory_async.durable.documents.long_lists import check_list
 from purgatory_async.durable.documents.messages import MAX_LISTED, Attach, OperationList, Submit
 from purgatory_async.durable.documents.names import checked_id, checked_key, new_id
 from purgatory_async.durable.documents.problems import Kind
@@ -21,11 +22,11 @@ from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import after
 from purgatory_async.durable.verbs.answers import as_present, attach, cancel, view_of
 from purgatory_async.durable.verbs.keeper import Submission
+from purgatory_async.durable.verbs.pages import STEPS, first_of, page_of
 from purgatory_async.durable.verbs.submissions import entry_of
 from purgatory_async.durable.waiting.waiters import end_of
 from purgatory_async.service.api.holding import Awaited
-from purgatory_async.service.api.long_lists import check_list
-from purgatory_async.service.api.paging import STEPS, first_of, limit_of, page_of
+from purgatory_async.service.api.paging import limit_of
 from purgatory_async.service.api.repeating import Repeatable
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.contract import http_problems

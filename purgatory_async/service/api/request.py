@@ -240,14 +240,6 @@ class Request(Asked):
         if self.admission is not None:
             self.admission.need(right)
 
-    def use_listed(self, name: str | None = None) -> None:
-        """Use what a list is narrowed to: a key, prefix or queue; None for all that the token may use.
-
-        Raises:
-            Problem: ``forbidden``.
-        """
-        self.use(*(self.grant.prefixes or ("",) if name is None else (name,)))
-
     def check_accept(self, *served: str) -> None:
         """Check that the client accepts one of the media types.
 

@@ -8,7 +8,7 @@ import pytest
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.fold.entries import SignalKey, Tick
 from purgatory_async.durable.grants import Permission
-from purgatory_async.service.api import queue_views
+from purgatory_async.durable.verbs import queues
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.testing import settle
 from tests.service.access.tokens_file import bearer
@@ -136,7 +136,7 @@ async def test_a_refusal_tells_of_no_other_fault(shop, row, body):
 
 
 async def test_a_redrive_that_loses_its_rights_says_what_it_moved(shop, monkeypatch):
-    monkeypatch.setattr(queue_views, "REDRIVEN", 1)
+    monkeypatch.setattr(queues, "REDRIVEN", 1)
     furnish(shop.client, "in-")
     dead = shop.service.fold.queues.by_name["in-queue.dead"].ready
     redrive = shop.client.start("POST", "/v1/queues/in-queue/redrive", headers=bearer("ann"))

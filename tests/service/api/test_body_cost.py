@@ -9,9 +9,9 @@ from itertools import count, islice
 import pytest
 
 from purgatory_async.durable.documents import kept, problems
+from purgatory_async.durable.documents.long_lists import check_list
 from purgatory_async.durable.documents.messages import MAX_LISTED
 from purgatory_async.service.api import request
-from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.operations import SUBMIT
 from purgatory_async.service.api.repeating import digest_of
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from purgatory_async.durable.fold.entries import PutItem
-from purgatory_async.service.api import queue_views
+from purgatory_async.durable.verbs import queues
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
@@ -120,7 +120,7 @@ async def test_dead_items_come_back_behind_those_that_wait(client):
 
 
 async def test_a_redrive_of_many_items_goes_in_several_steps(client, monkeypatch):
-    monkeypatch.setattr(queue_views, "REDRIVEN", 2)
+    monkeypatch.setattr(queues, "REDRIVEN", 2)
     for number in range(9):
         await put(client, number, DEAD)
     before = client.service.fold.position

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory_async.durable.documents import strict_json
+from purgatory_async.durable.documents.long_lists import check_list
 from purgatory_async.durable.documents.messages import MAX_LISTED
 from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.service.api import request as request_module
-from purgatory_async.service.api.long_lists import check_list
 
 JSON = ("content-type", "application/json")
 LISTS = {

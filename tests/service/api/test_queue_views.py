@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from purgatory_async.durable.fold.entries import EndLease
-from purgatory_async.service.api import paging
+from purgatory_async.durable.verbs import pages
 from tests.service.api.test_dead_letters import DEAD, JOBS, ask, end, in_line, put, take
 
 pytestmark = pytest.mark.asyncio
@@ -225,7 +225,7 @@ async def test_several_leases_end_each_for_itself(client):
     [("/v1/queues", "queues"), ("/v1/leases", "leases"), ("/v1/queues/later/items?delayed=1", "items")],
 )
 async def test_a_long_list_is_looked_through_in_several_passes(client, monkeypatch, target, member):
-    monkeypatch.setattr(paging, "STEPS", 3)
+    monkeypatch.setattr(pages, "STEPS", 3)
     for number in range(9):
         await put(client, number, f"/v1/queues/q{8 - number}")
         await take(client, f"/v1/queues/q{8 - number}", lease=90 - number)
@@ -246,7 +246,7 @@ async def test_a_long_list_is_looked_through_in_several_passes(client, monkeypat
 
 
 async def test_a_page_names_the_next_one_although_leases_end_meanwhile(client, monkeypatch):
-    monkeypatch.setattr(paging, "STEPS", 2)
+    monkeypatch.setattr(pages, "STEPS", 2)
     for number in range(9):
         await put(client, number)
         await take(client, lease=30 + number)

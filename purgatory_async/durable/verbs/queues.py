@@ -112,9 +112,10 @@ def take_in(body: bytes, queue: str) -> tuple[WantItem, bool]:
         Problem: ``malformed`` or ``invalid``.
     """
     given = decoded(body, _TAKE, optional=True)
-    one = isinstance(given.max, UnsetType)
-    most = 1 if isinstance(given.max, UnsetType) else given.max
-    return WantItem(queue=queue, lease_id="", lease_us=lease_us(given.lease), max=most), not one
+    lease = lease_us(given.lease)
+    if isinstance(given.max, UnsetType):
+        return WantItem(queue=queue, lease_id="", lease_us=lease, max=1), False
+    return WantItem(queue=queue, lease_id="", lease_us=lease, max=given.max), True
 
 
 def settings_in(body: bytes, queue: str) -> SetQueue:

@@ -34,7 +34,7 @@ def _put(service: HttpService, request: Request, entry: PutItem | PutItems, once
 
 
 def _answer_to_put(result: Result) -> Answer:
-    assert isinstance(result, Put | PutSome), f"a put cannot give {result!r}"
+    assert isinstance(result, (Put, PutSome)), f"a put cannot give {result!r}"
     return answer(201, delivered(result), *replayed(result))
 
 

@@ -147,9 +147,12 @@ class Operation:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Operation":
         """Read the service's document."""
-        known = {each.name: document[each.name] for each in fields(cls) if each.name in document}
-        known |= {"keys": tuple(known["keys"]), "signals": tuple(known["signals"]), "document": document}
-        return cls(**known)
+        known = {name: document[name] for name in _MEMBERS if name in document}
+        known["keys"], known["signals"] = tuple(known["keys"]), tuple(known["signals"])
+        return cls(**known, document=document)
+
+
+_MEMBERS: Final = tuple(each.name for each in fields(Operation) if each.name != "document")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,4 +95,4 @@ def read(body: Mapping[str, Any], decoder: "msgspec.json.Decoder[D]") -> D:
 
 def plain(view: msgspec.Struct) -> Any:
     """Return a document as its reader's client has it, in plain objects. O(bytes)."""
-    return json.loads(msgspec.json.encode(view))
+    return msgspec.json.decode(msgspec.json.encode(view))

@@ -12,6 +12,9 @@ from typing import Any, Final, Self, cast
 from purgatory_async import PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.client._async_verbs import AsyncVerbs
 from purgatory_async.client._backend import Backend
+from purgatory_async.client._bodies import asked
+from purgatory_async.client._model import Operation
+from purgatory_async.client.values import UNSET
 from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.cluster import Log, LogError
 from purgatory_async.durable.backing import Backing, keep
@@ -32,7 +35,7 @@ from purgatory_async.durable.links.secrets_file import read_secrets
 from purgatory_async.durable.urls import Store, parsed
 from purgatory_async.durable.verbs.keeper import Keeper, utc_now
 from purgatory_async.durations import Duration, as_seconds
-from purgatory_async.errors import check_limit
+from purgatory_async.errors import check_limit, refuse_number
 from purgatory_async.events import Observer
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -125,10 +128,18 @@ class Durable(AsyncVerbs):
         if self._open is not None:
             await self._open.aclose()
 
+    async def wait(
+        self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
+    ) -> Operation:
+        """Submit an operation and wait until it ends; an exception on the way cancels it. See `Client.wait`."""
+        if timeout is None and len(keys) > 1:
+            refuse_number(keys)
+        return await self._opened.backend.wait(asked(keys, need, timeout, data))
+
     @property
     def _backend(self) -> Backend:
         """What carries out the verbs, if this is the process and the loop that opened it."""
-        return self._opened.backend
+        return cast("Backend", self._opened.backend)
 
     @property
     def _opened(self) -> "_Open":
@@ -208,7 +219,7 @@ class _Open:
         observers = () if owner._observer is None else (owner._observer,)
         self.keeper.hearers = (self.waits.keys, self.waits.feed, *observers)
         self.keeper.follow(self.keeper.fold)
-        self.backend: Final = cast("Backend", InProcess(self.keeper, owner._caller, self.waits, owner._links))
+        self.backend: Final = InProcess(self.keeper, owner._caller, self.waits, owner._links)
         self._loaded: Final = asyncio.Event()
         saving = _Saving(repr(owner)) if owner._checkpoints else None
         self._task: Final = self.loop.create_task(

@@ -79,13 +79,18 @@ class Operations(Asking):
     @verb
     async def submit(self, body: Mapping[str, Any], operation_id: str | None = None) -> Operation:
         """Submit an operation."""
-        order = read({**body, **given(id=operation_id)}, _SUBMIT)
-        known_as = checked_id(order.id) if isinstance(order.id, str) else new_id()
-        if order.since is not UNSET:  # only the state tells which history a place is of
-            await self._caught_up()
-        keeper, caller = self._keeper, self._caller
-        entry = entry_of(order, known_as, keeper.state, caller)
-        return self._shown((await at_last(keeper.submit(entry, caller))).operation)
+        return self._shown(await self._submitted(read({**body, **given(id=operation_id)}, _SUBMIT)))
+
+    @verb
+    async def wait(self, body: Mapping[str, Any]) -> Operation:
+        """Submit an operation, and return it once it has ended; an exception on the way cancels it."""
+        order = read(body, _SUBMIT)
+        order.id = new_id()
+        try:
+            return self._shown(await self._ended(await self._submitted(order), inf))
+        except BaseException:
+            await self.give_up(order.id)
+            raise
 
     @verb
     async def attach(self, operation_id: str, body: Mapping[str, Any]) -> Operation:
@@ -185,6 +190,14 @@ class Operations(Asking):
         return Link(view["url"], view["expires_at"])
 
     # How it is done.
+
+    async def _submitted(self, order: Submit) -> Known:
+        known_as = checked_id(order.id) if isinstance(order.id, str) else new_id()
+        if order.since is not UNSET:  # only the state tells which history a place is of
+            await self._caught_up()
+        keeper, caller = self._keeper, self._caller
+        entry = entry_of(order, known_as, keeper.state, caller)
+        return (await at_last(keeper.submit(entry, caller))).operation
 
     async def _attached(self, operation_id: str, body: Mapping[str, Any]) -> tuple[Known, bool]:
         """Submit an operation, or attach; return it, and whether it was there."""

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from purgatory_async import Outcome, PurgatoryFull
 from purgatory_async.client._bodies import due, given, listed
@@ -49,6 +49,8 @@ from purgatory_async.durable.verbs.answers import (
 )
 from purgatory_async.durable.verbs.keeper import Keeper
 from purgatory_async.durable.verbs.links import link_order, make_link
+from purgatory_async.durable.verbs.listing import Listed, list_page
+from purgatory_async.durable.verbs.pages import MAX_LIMIT
 from purgatory_async.durable.verbs.submissions import entry_of
 from purgatory_async.durable.waiting.waiters import end_of
 from purgatory_async.durations import Duration, as_seconds, in_body
@@ -150,6 +152,18 @@ class Operations(Asking):
         """Forget an operation that has ended."""
         await self._caught_up()
         await at_last(forget(self._keeper, operation_id, self._caller))
+
+    @verb
+    async def page(
+        self, key: str | None, cursor: str | None, *, state: str = "pending", id_prefix: str = ""
+    ) -> tuple[list[Operation], str | None]:
+        """List one page of operations."""
+        listed = Listed(key, state, id_prefix)
+        listed.check()
+        await self._caught_up()
+        page = await list_page(self._keeper, self._caller, listed, int(cursor or 0), MAX_LIMIT)
+        following = None if isinstance(page.next, UnsetType) else page.next
+        return [Operation.of(msgspec.json.decode(each)) for each in page.operations], following
 
     @verb
     async def complete(self, operation_id: str, result: object, by: str | None) -> Operation:

@@ -14,9 +14,9 @@ from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.durable.grants import Permission
 from purgatory_async.durable.stats.messages import DashboardFeed, QuestionPage, WorkerView
+from purgatory_async.durable.verbs.listing import checked_state, is_in
 from purgatory_async.durable.verbs.pages import STEPS, first_of, page_of
 from purgatory_async.service.api.admin import stats_of
-from purgatory_async.service.api.operations import is_in
 from purgatory_async.service.api.query_string import Query
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.http.answer import JSON, Answer, answer
@@ -52,7 +52,7 @@ async def list_questions(service: HttpService, request: Request) -> Answer:
     request.check_accept(JSON)
     query = request.query("first", "limit", "state")
     first, limit = _place(query)
-    state, grant = query.ends(), request.grant
+    state, grant = checked_state(query.text("state")), request.grant
     request.use_listed()
     await service.state.caught_up()
     asked = list(service.fold.operations.questions.values())

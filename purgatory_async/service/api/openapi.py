@@ -16,6 +16,7 @@ from purgatory_async.durable.documents.messages import ID_SCHEMA, KEY_SCHEMA, RE
 from purgatory_async.durable.documents.names import MAX_KEYS
 from purgatory_async.durable.documents.problems import Kind, ProblemKind
 from purgatory_async.durable.history import SINCE_PATTERN
+from purgatory_async.durable.verbs.listing import ENDS
 from purgatory_async.durable.verbs.pages import MAX_LIMIT
 from purgatory_async.durable.verbs.signals import MAX_FOLLOWED
 from purgatory_async.durable.waiting.feed import EVENT_ID
@@ -23,7 +24,7 @@ from purgatory_async.durations import GRAMMAR
 from purgatory_async.service.api.dashboard import MAX_PAGE, PAGE
 from purgatory_async.service.api.endpoint import Answers, Endpoint
 from purgatory_async.service.api.paging import DEFAULT_LIMIT
-from purgatory_async.service.api.query_string import ENDS, NEED_PATTERN
+from purgatory_async.service.api.query_string import NEED_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
 from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.service.contract.version import VERSION

@@ -1,9 +1,5 @@
 """``/v1/operations`` and ``/v1/events``: submit, show, end, list and follow operations."""
 
-import asyncio
-from collections.abc import Callable
-from itertools import islice
-from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -12,17 +8,16 @@ from msgspec import UNSET
 from purgatory_async import Outcome
 from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.decoding import decoded
-from purgatory_async.durable.documents.fitting import fitting
 from purgatory_async.durable.documents.long_lists import check_list
-from purgatory_async.durable.documents.messages import MAX_LISTED, Attach, OperationList, Submit
-from purgatory_async.durable.documents.names import checked_id, checked_key, new_id
+from purgatory_async.durable.documents.messages import MAX_LISTED, Attach, Submit
+from purgatory_async.durable.documents.names import checked_id, new_id
 from purgatory_async.durable.documents.problems import Kind
 from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import after
 from purgatory_async.durable.verbs.answers import as_present, attach, cancel, view_of
 from purgatory_async.durable.verbs.keeper import Submission
-from purgatory_async.durable.verbs.pages import STEPS, first_of, page_of
+from purgatory_async.durable.verbs.listing import Listed, checked_state, list_page
 from purgatory_async.durable.verbs.submissions import entry_of
 from purgatory_async.durable.waiting.waiters import end_of
 from purgatory_async.service.api.holding import Awaited
@@ -48,7 +43,6 @@ _NO_LONGER_HELD: Final = frozenset({HttpKind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.
 """Why a submission may no longer be held. It was made, so it is answered: only requests that changed nothing are
 refused."""
 
-_POSITION: Final = attrgetter("position")
 _PENDING: Final = frozenset({None, Outcome.CLOSED})
 """Outcomes of an operation that has not ended: it is closed with a state that was given up."""
 
@@ -229,37 +223,17 @@ async def list_operations(service: HttpService, request: Request) -> Answer:
     """``GET /v1/operations``: list operations in the order of submission, in pages; pending ones without ``state``."""
     request.check_accept(JSON)
     query = request.query("cursor", "id_prefix", "key", "limit", "state")
-    state, id_prefix = query.ends(), query.id_prefix()
     limit = limit_of(query)
     # The cursor is a place in the order of submission, so it stays valid when operations end.
     behind = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
-    key = checked_key(keys[0]) if keys else None
-    request.use_listed(key)
+    listed = Listed(
+        keys[0] if keys else None, checked_state(query.text("state")), query.text("id_prefix") or ""
+    )
+    listed.check()
+    request.use_listed(listed.key)
     await service.state.caught_up()
-    grant = request.grant
-
-    def _wanted(operation: Operation) -> bool:
-        """Whether an operation is in the list."""
-        return operation.id.startswith(id_prefix) and grant.covers_all(operation.watch_keys)
-
-    if state == "pending":
-        narrowed = bool(id_prefix or grant.prefixes)
-        found = await _seen(service, key, behind, limit + 1, _wanted if narrowed else None)
-    else:
-        known = service.fold.operations.by_id.values()
-        found = await first_of(
-            known,
-            limit + 1,
-            place=_POSITION,
-            wanted=lambda each: (
-                each.position > behind
-                and is_in(each, state)
-                and key in {None, *each.watch_keys}
-                and _wanted(each)
-            ),
-        )
-    return answer(200, _page(service, found, limit))
+    return answer(200, await list_page(service, request, listed, behind, limit))
 
 
 def read_events(service: HttpService, request: Request) -> Given:
@@ -275,42 +249,6 @@ def read_events(service: HttpService, request: Request) -> Given:
         ) from None
     request.use_listed()
     return service.held.streams.stream(request, last_read, request.grant.prefixes)
-
-
-async def _seen(
-    service: HttpService,
-    key: str | None,
-    behind: int,
-    count: int,
-    wanted: Callable[[Operation], bool] | None,
-) -> list[Operation]:
-    """Return the first pending operations behind a place that are wanted; None for all."""
-    if wanted is None:
-        return list(islice(service.listed(key, behind), count))
-    found: list[Operation] = []
-    # They may be few of very many, which are looked at in passes of a millisecond.
-    while len(found) < count and (some := list(islice(service.listed(key, behind), STEPS))):
-        found += filter(wanted, some)
-        behind = some[-1].position
-        await asyncio.sleep(0)
-    return found
-
-
-def _page(service: HttpService, pending: list[Operation], limit: int) -> OperationList:
-    now_us = service.state.now_us()
-    return OperationList(
-        *page_of(
-            pending,
-            limit,
-            lambda operation: msgspec.Raw(msgspec.json.encode(fitting(operation.view(now_us)))),
-            lambda operation: str(operation.position),
-        )
-    )
-
-
-def is_in(operation: Operation, state: str) -> bool:
-    """Whether a list of a state has an operation."""
-    return state in {"all", operation.state, "ended" if operation.outcome else ""}
 
 
 def operation_of(service: HttpService, request: Request) -> Operation:

@@ -13,9 +13,6 @@ from purgatory_async.service.contract.percent import percent_decoded
 KNOWN_ONLY: Final = "a parameter of this path"
 NEED_GRAMMAR: Final = "any, all, amount:N with N from 1 to 2^53-1, or voters:N with N from 1 to 10000"
 
-ENDS: Final = ("pending", "ended", "all", "completed", "expired", "cancelled", "failed", "closed")
-"""Which operations a list has: by their state, all that have ended, or all."""
-ID_PREFIX: Final = "[A-Za-z0-9._~-]{0,128}"
 
 # Close to the grammar: no leading zeros, up to 10^15-1 and 9999.
 NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})$"
@@ -83,28 +80,6 @@ class Query:
         if match is None or not 1 <= count <= (MAX_COUNT if match[1] == "amount" else MAX_VOTERS):
             raise problems.bad_parameter("need", value, NEED_GRAMMAR)
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
-
-    def ends(self) -> str:
-        """Return ``state``, which is one of `ENDS`; "pending" if it is absent.
-
-        Raises:
-            Problem: ``bad-parameter``.
-        """
-        value = self.values.get("state", ["pending"])[0]
-        if value not in ENDS:
-            raise problems.bad_parameter("state", value, f"one of {', '.join(ENDS)}")
-        return value
-
-    def id_prefix(self) -> str:
-        """Return ``id_prefix``, empty if it is absent.
-
-        Raises:
-            Problem: ``bad-parameter``.
-        """
-        value = self.values.get("id_prefix", [""])[0]
-        if re.fullmatch(ID_PREFIX, value) is None:
-            raise problems.bad_parameter("id_prefix", value, ID_PREFIX)
-        return value
 
     def text(self, name: str) -> str | None:
         """Return a parameter without a grammar, None if it is absent."""

@@ -28,7 +28,8 @@ class Backing:
     """Where the state is, and its limits.
 
     Attributes:
-        store: A log in a store, or a log that is not yet open; None for memory.
+        store: A log in a store, which is awaited while it is away, or one that is not yet open, which can be opened
+            only once; None for memory.
         sync: When a change in a store is durable.
         timeout: Seconds for which a change or a read waits for the store.
         limits: The limits of a state in memory, and of what only this process has.
@@ -78,8 +79,9 @@ def state_on(
     if backing.in_memory:
         return AtOnce(timer, started_us, backing.limits, waits, heard)
     outage = Outage(timer.time)
+    patient = isinstance(backing.store, Store)
     return OnLog(
-        PatientLog(backing.log, timer, outage),
+        PatientLog(backing.log, timer, outage) if patient else backing.log(),
         timer=timer,
         timeout=backing.timeout,
         make=lambda at_us: Fold(at_us, observer=waits.observer()),

@@ -7,11 +7,11 @@ whatever carries it.
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
-from purgatory_async import PurgatoryFull
+from purgatory_async import PurgatoryClosed, PurgatoryFull
 from purgatory_async.client._model import RequestRefused
 from purgatory_async.cluster import LogError
 from purgatory_async.durable.documents import problems
@@ -23,6 +23,7 @@ from purgatory_async.durable.state import Guard
 from purgatory_async.durable.verbs.keeper import Keeper
 from purgatory_async.durable.verbs.refusals import problem_for
 
+A = TypeVar("A", bound="Asking")
 D = TypeVar("D")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,21 +66,44 @@ class Asking:
 
     async def _caught_up(self) -> None:
         """Catch up with all that was answered anywhere."""
+        if self._waits.closed:
+            raise self._waits.why_closed()
         await at_last(self._keeper.caught_up())
 
 
-def verb(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Let a coroutine method refuse as a client does: with `RequestRefused`, also if the store is away."""
+def verb(
+    method: Callable[Concatenate[A, P], Awaitable[T]],
+) -> Callable[Concatenate[A, P], Coroutine[Any, Any, T]]:
+    """Let a coroutine method refuse as a client does: with `RequestRefused`, also if the store is away.
+
+    Once the waits are closed, what that has ended raises the reason: `PurgatoryClosed`, unless the state has failed.
+    """
 
     @wraps(method)
-    async def _refusing(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def _refusing(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await method(*args, **kwargs)
-        except (problems.Problem, LogError, PurgatoryFull) as error:
-            problem = problem_for(error)
-        raise RequestRefused.of(problem.kind.status, plain(problem.document))
+            return await method(self, *args, **kwargs)
+        except (problems.Problem, LogError, PurgatoryFull, PurgatoryClosed) as error:
+            refusal = _refusal(error, self._waits)
+        raise refusal
 
     return _refusing
+
+
+def _refusal(
+    error: problems.Problem | LogError | PurgatoryFull | PurgatoryClosed, waits: LocalWaits
+) -> RequestRefused | PurgatoryClosed:
+    if waits.closed and not (
+        isinstance(error, problems.Problem) and error.kind is not problems.Kind.DRAINING
+    ):
+        error = waits.why_closed()
+    if isinstance(error, PurgatoryClosed):
+        return error
+    if isinstance(error, LogError):  # without a header to repeat a change by
+        problem = problems.Problem(problems.Kind.STORE_UNAVAILABLE, str(error))
+    else:
+        problem = problem_for(error)
+    return RequestRefused.of(problem.kind.status, plain(problem.document))
 
 
 def read(body: Mapping[str, Any], decoder: "msgspec.json.Decoder[D]") -> D:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, cast
@@ -24,7 +23,6 @@ from purgatory_async.durable.documents.messages import MAX_BY
 from purgatory_async.durable.documents.problems import Problem
 from purgatory_async.durable.fold.entries import SetLimits
 from purgatory_async.durable.fold.shared import Limits, microseconds
-from purgatory_async.durable.later import at_last
 from purgatory_async.durable.library.asking import Caller
 from purgatory_async.durable.library.backend import InProcess
 from purgatory_async.durable.library.waits import LocalWaits
@@ -47,25 +45,30 @@ class Durable(AsyncVerbs):
 
     Any number of processes, services among them, may open one store: they have one state, in one order. An answer that
     is given in one of them wakes a wait in another within one read of the log. Opened by ``async with``, once, on the
-    loop that uses it; a store that is away is awaited. While it is away later, changes raise `RequestRefused` with the
-    slug ``store-unavailable``, and waits wait. Leaving ends the waits of this process with `PurgatoryClosed`; the store
-    keeps all. Methods, results and refusals are those of the clients, see `purgatory_async.client.Client`.
+    loop that uses it; a store that is away is awaited, and the log of the process says so once. While it is away later,
+    reads and changes raise `RequestRefused` with the slug ``store-unavailable`` after 5 s; waits wait, as does `ask`.
+    A log that is damaged ends all waits with that refusal, and is logged once: nothing goes on here. Leaving ends the
+    calls of this process with `PurgatoryClosed`; the store keeps what is pending. Methods, results and refusals are
+    those of the clients, see `purgatory_async.client.Client`.
 
     Args:
         store: ``sqlite:///PATH``, ``postgresql://HOST/DATABASE``, ``redis://HOST:PORT/0``, ``memory:``, or a log of
-            `purgatory_async.cluster` that is not open.
+            `purgatory_async.cluster` that is not open. Such a log can be opened only once, so it is not awaited if its
+            engine is away, and this process saves no checkpoints of it.
         retention: How long ended operations and their ids are kept: seconds, a `timedelta`, or text such as ``10m``.
         max_pending: The most pending operations.
         max_bytes: The most bytes of all that is kept.
         owner: Owns what this process makes, and answers by this name; None for no name.
         public_url: The URL of a service on the same store, below which people open links; None for no links.
         link_secret: The file of secrets that signs links, the same as the service's.
-        checkpoints: Whether this process may save checkpoints, in a process of its own.
+        checkpoints: Whether this process may save checkpoints, in a process of its own, as each process on the store
+            does: one of them after each 100 000 entries. Without any, the store grows, and opening takes longer.
         observer: Gets the events of the operations.
 
     A limit that is not given stays as it is in the store; a new store has those of the service.
 
     Raises:
+        TypeError: The store is neither text nor a log.
         ValueError: The store cannot be one, or a setting is out of its bounds.
 
     Example:
@@ -101,8 +104,13 @@ class Durable(AsyncVerbs):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "not open" if self._open is None else f"at {self.position}"
+        return f"<Durable {self._shown} {state}>"
+
+    @property
+    def _shown(self) -> str:
+        """The store, without its password."""
         store = self._backing.store
-        return f"<Durable {store.shown if isinstance(store, Store) else store or 'memory:'} {state}>"
+        return store.shown if isinstance(store, Store) else str(store or "memory:")
 
     async def __aenter__(self) -> Self:
         """Open the store, and load the state.
@@ -111,8 +119,9 @@ class Durable(AsyncVerbs):
             PurgatoryError: It was opened before.
             LogRefused: The engine's settings rule it out.
             LogDamaged, FoldError: The log cannot be applied.
+            LogUnavailable: A log that was given is away.
         """
-        if self._open is not None or self._closed:
+        if self._open is not None:
             raise PurgatoryError(f"{self!r} was entered before: make another one")
         self._open = opened = _Open(self)
         try:
@@ -123,10 +132,15 @@ class Durable(AsyncVerbs):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End the waits of this process, and close the store, which keeps all. Idempotent."""
-        self._closed = True
-        if self._open is not None:
-            await self._open.aclose()
+        """End the calls of this process, and close the store, which keeps what is pending. Idempotent.
+
+        To cancel this cuts nothing short. In a forked child it does nothing.
+        """
+        opened = self._open
+        if opened is not None and opened.pid == os.getpid():
+            opened.check_loop()
+            self._closed = True
+            await opened.aclose()
 
     async def wait(
         self, *keys: str, need: object = "any", timeout: Duration | None = None, data: object = UNSET
@@ -146,14 +160,13 @@ class Durable(AsyncVerbs):
         opened = self._open
         if opened is None:
             raise PurgatoryError(f"{self!r} must be entered by async with before its verbs are called")
+        if self._closed:
+            raise PurgatoryClosed(f"{self!r} cannot be used any more: make another one")
         if opened.pid != os.getpid():
             raise PurgatoryError(
                 f"{self!r} was opened in process {opened.pid} and used in {os.getpid()}: open one after the fork"
             )
-        if asyncio.get_running_loop() is not opened.loop:
-            raise PurgatoryError(f"{self!r} was opened on another loop: open one on this loop, too")
-        if self._closed:
-            raise PurgatoryClosed(f"{self!r} cannot be used any more")
+        opened.check_loop()
         return opened
 
     async def caught_up(self, position: int | None = None, *, timeout: Duration | None = None) -> None:
@@ -165,14 +178,9 @@ class Durable(AsyncVerbs):
 
         Raises:
             OperationExpired: The position was not reached in time.
-            LogUnavailable: The store is away, without a position; with one it is awaited.
+            RequestRefused: ``store-unavailable``: the store is away, without a position; with one it is awaited.
         """
-        opened = self._opened
-        if position is None:
-            await at_last(opened.keeper.caught_up())
-        else:
-            seconds = None if timeout is None else as_seconds("timeout", timeout)
-            await opened.waits.positions.reach(position, seconds)
+        await self._opened.backend.caught_up(position, timeout)
 
     @property
     def connected(self) -> bool:
@@ -211,7 +219,7 @@ class _Open:
         self.pid: Final = os.getpid()
         self.loop: Final = asyncio.get_running_loop()
         self._owner: Final = owner
-        self._failure: LogError | None = None
+        self._failure: str | None = None
         backing = owner._backing
         self.keeper: Final = _Keeper(backing, Timer(), utc_now())
         self.waits: Final = LocalWaits(self.keeper, self._why_closed)
@@ -220,42 +228,63 @@ class _Open:
         self.keeper.hearers = (self.waits.keys, self.waits.feed, *observers)
         self.keeper.follow(self.keeper.fold)
         self.backend: Final = InProcess(self.keeper, owner._caller, self.waits, owner._links)
-        self._loaded: Final = asyncio.Event()
-        saving = _Saving(repr(owner)) if owner._checkpoints else None
+        self._loaded: Final[asyncio.Future[None]] = self.loop.create_future()
+        saving = _Saving(f"<Durable {owner._shown}>") if owner._checkpoints else None
+        loaded = partial(self._loaded.set_result, None)
         self._task: Final = self.loop.create_task(
-            keep(backing, self.keeper.state, self._loaded.set, saving), name="purgatory-durable"
+            keep(backing, self.keeper.state, loaded, saving), name="purgatory-durable"
         )
         self._task.add_done_callback(self._ended)
+        self._closing: asyncio.Task[None] | None = None
+
+    def check_loop(self) -> None:
+        """Check that the running loop is that of the state; `PurgatoryError` if not."""
+        if asyncio.get_running_loop() is not self.loop:
+            raise PurgatoryError(f"{self._owner!r} was opened on another loop: open one on this loop, too")
 
     async def load(self) -> None:
         """Return once the state is loaded; raises what ends the attempt."""
-        loaded = self.loop.create_task(self._loaded.wait())
-        try:
-            await asyncio.wait({loaded, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            loaded.cancel()
-        if not self._loaded.is_set():
+        await asyncio.wait({self._loaded, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        if not self._loaded.done():
             self._task.result()
 
     async def aclose(self) -> None:
-        """End the waits, then the state."""
+        """End the waits, then the state, also if the caller is cancelled meanwhile."""
         self.waits.close()
-        await self.keeper.aclose()
-        with suppress(Exception):  # it was raised, or reported when it came
-            await self._task
+        if self._closing is None:
+            self._closing = self.loop.create_task(self._close())
+        cancelled = None
+        while not self._closing.done():
+            try:
+                await asyncio.wait({self._closing})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        self._closing.result()
+        if cancelled is not None:
+            raise cancelled
 
-    def _why_closed(self) -> Exception:
-        return self._failure or PurgatoryClosed(
-            f"{self._owner!r} was left: its waits end, the store keeps all"
-        )
+    async def _close(self) -> None:
+        if not self._loaded.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        try:
+            await self.keeper.aclose()
+        finally:
+            await asyncio.wait({self._task})  # what it raises was raised, or reported when it came
+
+    def _why_closed(self) -> LogError | PurgatoryClosed:
+        """Make the reason, a new one for each wait: with each raise its traceback grows."""
+        if self._failure is not None:
+            return LogError(self._failure)
+        return PurgatoryClosed(f"{self._owner!r} was left: its calls end")
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         """End all waits if the state cannot be kept any more."""
         error = None if task.cancelled() else task.exception()
-        if error is None or not self._loaded.is_set() or self._owner._closed:
+        if error is None or not self._loaded.done() or self._owner._closed:
             return
-        self._failure = error if isinstance(error, LogError) else LogError(f"the state has failed: {error!r}")
-        _LOGGER.error("%r cannot be kept up to date: %s", self._owner, error)
+        self._failure = f"{self._owner!r} cannot be kept up to date: {error}"
+        _LOGGER.error("%s", self._failure)
         self.waits.close()
 
 
@@ -277,6 +306,7 @@ def _backing(
     store: str | Log, retention: Duration | None, max_pending: int | None, max_bytes: int | None
 ) -> Backing:
     given: dict[str, Any] = {}
+    where: Store | Log | None
     if retention is not None:
         seconds = as_seconds("retention", retention)
         if not 0 <= seconds <= MAX_TIMEOUT:
@@ -288,10 +318,12 @@ def _backing(
     ):
         if (checked := check_limit(name, limit)) is not None:
             given[field] = checked
-    if not isinstance(store, str):
-        where: Store | Log | None = store
-    else:
+    if isinstance(store, str):
         where = None if store in _MEMORY else parsed(store)
+    elif isinstance(store, Log):
+        where = store
+    else:
+        raise TypeError(f"store must be a URL or a log of purgatory_async.cluster, got {store!r}")
     return Backing(store=where, limits=Limits(**given), changed=SetLimits(**given))
 
 

@@ -89,7 +89,10 @@ class Operations(Asking):
         order = read(body, _SUBMIT)
         order.id = new_id()
         try:
-            return self._shown(await self._ended(await self._submitted(order), inf))
+            ended = await self._ended(await self._submitted(order), inf)
+            if ended.outcome is Outcome.CLOSED:
+                ended = self._keeper.find(order.id)  # which says that the state has lost it
+            return self._shown(ended)
         except BaseException:
             await self.give_up(order.id)
             raise
@@ -103,12 +106,18 @@ class Operations(Asking):
     @verb
     async def ask(self, operation_id: str, body: Mapping[str, Any]) -> Operation:
         """Attach to a question until it has ended; no outage is too long for the wait."""
-        known, attached = await self._attached(operation_id, body)
-        while (ended := await self._ended(known, inf)).outcome in _PENDING:
+        backoff, first = Backoff(), None
+        while True:
+            try:
+                known, attached = await self._attached(operation_id, body)
+            except LogUnavailable:  # to attach again changes nothing
+                await self._keeper.timer.sleep(backoff.next_delay())
+                continue
+            first = attached if first is None else first
+            ended = await self._ended(known, inf)
+            if ended.outcome not in _PENDING:
+                return replace(self._shown(ended), attached=first)
             # The state has lost the question: it is asked again.
-            with suppress(LogUnavailable):
-                known, _ = await self._attached(operation_id, body)
-        return replace(self._shown(ended), attached=attached)
 
     @verb
     async def status(self, operation_id: str, *, full: bool = False) -> Operation:
@@ -122,10 +131,11 @@ class Operations(Asking):
         if not seconds >= 0:
             raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
         until = self._keeper.timer.time() + seconds
-        await self._patiently(until)
-        ended = await self._ended(self._keeper.find(operation_id), until)
-        lost = ended.outcome is Outcome.CLOSED
-        return self._shown(self._keeper.find(operation_id) if lost else ended)
+        while True:
+            await self._patiently(until)
+            ended = await self._ended(self._keeper.find(operation_id), until)
+            if ended.outcome is not Outcome.CLOSED:
+                return self._shown(ended)
 
     @verb
     async def cancel(self, operation_id: str) -> Operation:
@@ -135,9 +145,13 @@ class Operations(Asking):
         return self._shown(known)
 
     async def give_up(self, operation_id: str) -> None:
-        """Cancel an operation without a waiter; nothing is awaited, so nothing can cut it short."""
-        with suppress(LogError, PurgatoryFull):
-            self._keeper.state.post(EndOperation(id=operation_id, how="cancelled"))
+        """Cancel an operation without a waiter, unless this process leaves: then the store keeps it.
+
+        Nothing is awaited, so nothing can cut it short.
+        """
+        if not self._waits.closed:
+            with suppress(LogError, PurgatoryFull):
+                self._keeper.state.post(EndOperation(id=operation_id, how="cancelled"))
 
     @verb
     async def reschedule(
@@ -203,6 +217,15 @@ class Operations(Asking):
         view = plain(make_link(self._keeper.state, self._links, known, order, owner))
         return Link(view["url"], view["expires_at"])
 
+    @verb
+    async def caught_up(self, position: int | None, timeout: Duration | None) -> None:
+        """Catch up with a position, or with all that was answered anywhere."""
+        if position is None:
+            await self._caught_up()
+        else:
+            seconds = None if timeout is None else as_seconds("timeout", timeout)
+            await self._waits.positions.reach(position, seconds)
+
     # How it is done.
 
     async def _submitted(self, order: Submit) -> Known:
@@ -237,22 +260,31 @@ class Operations(Asking):
         return self._shown(known)
 
     async def _ended(self, known: Known, until: float) -> Known:
-        """Return an operation once it has ended, or as it is at a time; it may be another object by then."""
+        """Return an operation once it has ended, or as it is at a time; it may be another object by then.
+
+        It is closed if the state does not have it any more.
+        """
         keeper, timer = self._keeper, self._keeper.timer
         while known.outcome in _PENDING and (left := until - timer.time()) > 0:
-            happened = known.outcome is Outcome.CLOSED or await self._waits.keys.until(
-                self._caller, end_of(known), None if left == inf else left
-            )
-            present = as_present(keeper, known)
-            if happened and present.outcome not in _PENDING:
-                return present
+            if known.outcome is None:
+                await self._until_end(known, None if left == inf else left)
+            if known.outcome not in _PENDING:
+                break
             # The state may have been loaded again: then it shows too little until it has caught up.
             await self._patiently(until)
             present = as_present(keeper, known)
-            if present is known and known.outcome is Outcome.CLOSED:
-                break  # it is not in the state any more
+            if present.position != known.position or present.outcome is Outcome.CLOSED:
+                break
             known = present
         return known
+
+    async def _until_end(self, known: Known, wait: float | None) -> None:
+        """Return once an operation may have ended, after some seconds, or if the state was loaded again."""
+        try:
+            await self._waits.keys.until(self._caller, end_of(known), wait)
+        except problems.Problem as problem:
+            if problem.kind is not problems.Kind.GAP:  # which only a loss of other signals can be
+                raise
 
     async def _patiently(self, until: float) -> None:
         """Catch up, however long the store is away, but not after a time; raises `LogUnavailable` then."""

@@ -1,7 +1,10 @@
 """The waits of this process's own calls."""
 
 from collections.abc import Callable
+from typing import Final
 
+from purgatory_async import PurgatoryClosed
+from purgatory_async.cluster import LogError
 from purgatory_async.durable.state import Guard
 from purgatory_async.durable.verbs.keeper import Keeper
 from purgatory_async.durable.waiting.pacing import Pace
@@ -15,13 +18,26 @@ class LocalWaits(Waiting[Guard]):
 
     Args:
         keeper: Has the state.
-        closed: Returns why waits have ended, once they are closed.
+        why_closed: Returns why waits have ended, once they are closed.
+
+    Attributes:
+        closed: Whether they have ended, and no other begins.
+        why_closed: As given.
     """
 
-    def __init__(self, keeper: Keeper, closed: Callable[[], Exception]) -> None:
+    def __init__(self, keeper: Keeper, why_closed: Callable[[], LogError | PurgatoryClosed]) -> None:
+        self.closed = False
+        self.why_closed: Final = why_closed
         state, timer, pace, limit = keeper.state, keeper.timer, Pace(), keeper.backing.limits.max_pending
-        taking = Waiters[Guard]("takers", timer, pace, limit, closed)
+        taking = Waiters[Guard]("takers", timer, pace, limit, why_closed)
         overdue = None if keeper.backing.in_memory else OVERDUE
         takers = Takers(state, timer, taking, overdue=overdue)
-        super().__init__(state, timer, Waiters("waits", timer, pace, limit, closed), takers)
+        super().__init__(state, timer, Waiters("waits", timer, pace, limit, why_closed), takers)
         keeper.hear = self.hear
+
+    def close(self) -> int:
+        """End every wait, also for a position or an event; return how many others there were. Idempotent."""
+        self.closed = True
+        self.positions.close()
+        self.feed.close()
+        return super().close()

@@ -34,7 +34,7 @@ class Positions:
 
         Raises:
             OperationExpired: It was not within some seconds, None for any number.
-            PurgatoryClosed: The timer is closed.
+            PurgatoryClosed: `close` was called.
         """
         until = None if seconds is None else self._timer.time() + seconds
         self.waiting += 1
@@ -49,6 +49,10 @@ class Positions:
     def look(self) -> None:
         """Complete the waits for the present position; due after each step while any wait."""
         self._reached.advance(self._present())
+
+    def close(self) -> None:
+        """End all waits with `PurgatoryClosed`. Idempotent."""
+        self._reached.close()
 
     def restart(self) -> None:
         """Check all waits against the position of a state that was loaded."""

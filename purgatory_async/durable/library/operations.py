@@ -30,7 +30,7 @@ from purgatory_async.durable.documents.names import checked_id, new_id
 from purgatory_async.durable.fold.entries import EndOperation
 from purgatory_async.durable.fold.operations import Operation as Known
 from purgatory_async.durable.later import at_last
-from purgatory_async.durable.library.asking import Asking, Caller, plain, read, verb
+from purgatory_async.durable.library.asking import Asking, Caller, convert, plain, read, verb
 from purgatory_async.durable.library.waits import LocalWaits
 from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.verbs.answers import (
@@ -86,7 +86,8 @@ class Operations(Asking):
     @verb
     async def wait(self, body: Mapping[str, Any]) -> Operation:
         """Submit an operation, and return it once it has ended; an exception on the way cancels it."""
-        order = read(body, _SUBMIT)
+        usual = isinstance(body["need"], str) and "data" not in body
+        order = convert(body, Submit) if usual else read(body, _SUBMIT)
         order.id = new_id()
         try:
             ended = await self._ended(await self._submitted(order), inf)

@@ -126,6 +126,10 @@ class Waiters(Handling, Generic[G]):
             raise problems.overloaded("requests", self.limit) from None
         except PurgatoryClosed:
             raise self._why_closed() from None
+        self._begun(waiter)
+
+    def _begun(self, waiter: Waiter) -> None:
+        """Note that a waiter waits."""
 
     def _forget(self, waiter: Waiter) -> None:
         """Note that a waiter has ended."""

@@ -117,8 +117,7 @@ class HeldRequests(Waiters[Visit]):
             raise ClientLeft
         return HeldRequest(wait, self, by)
 
-    def _watch(self, waiter: Waiter, watched: Hashable) -> None:
-        super()._watch(waiter, watched)
+    def _begun(self, waiter: Waiter) -> None:
         request = cast("HeldRequest", waiter)
         request.visit.note_held(request)
 
@@ -133,7 +132,7 @@ class HeldRequests(Waiters[Visit]):
                 self._on_undelivered()
             raise ClientLeft
         visit.check_admission()
-        return super()._happened(waiter)
+        return Waiters._happened(self, waiter)  # by super() it would take as long as the call
 
     def let_go_on(self, request: HeldRequest) -> None:
         """Let an ended one go on in the next pass of the loop, when the present step is done; a task does by itself."""

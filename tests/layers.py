@@ -46,7 +46,7 @@ LAYERS = {
     "service http": ("service.http", "service.http.*"),
     "service held": ("service.held", "service.held.*"),
     "service whole": (
-        *("service.backing", "service.channel", "service.gauges", "service.links"),
+        *("service.backing", "service.channel", "service.gauges"),
         *("service.http_service", "service.peers", "service.records"),
         "service.service",
     ),

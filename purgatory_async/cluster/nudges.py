@@ -18,7 +18,7 @@ from typing import Final
 
 from purgatory_async.cluster.log import Appended
 
-__all__ = ["Nudges", "pack", "unpack"]
+__all__ = ["Nudges", "pack", "tell", "unpack"]
 
 LARGEST: Final = 60_000
 """Bytes of a nudge; a larger batch is read."""
@@ -75,13 +75,12 @@ class Nudges:
         self._told = told
         self._heard = heard
         self._loop = asyncio.get_running_loop()
-        # A socket's path has at most 107 bytes; through its descriptor the folder's is short.
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             # Renamed once bound: earlier, a nudge would take it for the socket of a dead process.
-            self._socket.bind(self._path(f".{self._name}"))
+            self._socket.bind(_path(self._folder, f".{self._name}"))
             os.rename(f".{self._name}", self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except OSError:
             self._socket.close()
@@ -91,21 +90,7 @@ class Nudges:
 
     def send(self, epoch: str, appended: Appended, entries: Sequence[bytes]) -> None:
         """Nudge the others, from any thread. The socket of a process that has died is removed. O(processes)."""
-        try:
-            with os.scandir(self._folder) as found:
-                names = [each.name for each in found]
-        except OSError:
-            return  # the polls go on
-        others = [name for name in names if name != self._name and not name.startswith(".")]
-        nudge = pack(epoch, appended, entries) if others else _BARE
-        for name in others:
-            try:
-                self._socket.sendto(nudge, self._path(name))
-            except ConnectionRefusedError:
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=self._folder)
-            except OSError:
-                pass  # its buffer is full, so it has been nudged; or it has just left
+        _tell(self._folder, self._socket, (epoch, appended, entries), but=self._name)
 
     def drain(self) -> None:
         """Hear what has come so far, at most 64 nudges; the loop calls it, too."""
@@ -125,5 +110,38 @@ class Nudges:
             os.unlink(self._name, dir_fd=self._folder)
         os.close(self._folder)
 
-    def _path(self, name: str) -> str:
-        return f"/proc/self/fd/{self._folder}/{name}"
+
+def tell(folder: Path, epoch: str, appended: Appended, entries: Sequence[bytes]) -> None:
+    """Nudge all processes of a folder once, from one that has no socket there. O(processes)."""
+    with contextlib.suppress(OSError):  # none has ever been there
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
+                _tell(descriptor, sender, (epoch, appended, entries))
+        finally:
+            os.close(descriptor)
+
+
+def _tell(
+    folder: int, sender: socket.socket, batch: tuple[str, Appended, Sequence[bytes]], *, but: str = ""
+) -> None:
+    try:
+        with os.scandir(folder) as found:
+            names = [each.name for each in found]
+    except OSError:
+        return  # the polls go on
+    others = [name for name in names if name != but and not name.startswith(".")]
+    nudge = pack(*batch) if others else _BARE
+    for name in others:
+        try:
+            sender.sendto(nudge, _path(folder, name))
+        except ConnectionRefusedError:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+        except OSError:
+            pass  # its buffer is full, so it has been nudged; or it has just left
+
+
+def _path(folder: int, name: str) -> str:
+    # A socket's path has at most 107 bytes; through its descriptor the folder's is short.
+    return f"/proc/self/fd/{folder}/{name}"

@@ -16,7 +16,7 @@ from purgatory_async.cluster.postgres_link import connect
 from purgatory_async.cluster.turns import CALL_S
 from purgatory_async.cluster.url_options import postgres_url
 
-__all__ = ["connected", "exists", "grant", "sole", "worker_grants"]
+__all__ = ["connected", "exists", "grant", "signal", "sole", "worker_grants"]
 
 _EXISTS: Final = "SELECT to_regclass($1) IS NOT NULL"
 # Of a transaction, not of a session: behind a pooler, a session is not ours alone.
@@ -42,6 +42,23 @@ async def exists(url: str, name: str) -> bool:
     """Return whether a log was created there. Raises `LogUnavailable`."""
     async with connected(url) as connection, connection.transaction():
         return bool(await connection.fetchval(_EXISTS, f"{name}_head"))
+
+
+async def signal(url: str, name: str, *arguments: object) -> bool:
+    """Signal a key by the log's function in a transaction of its own; False if there is no log.
+
+    Raises:
+        ValueError: The server refuses an argument.
+        LogUnavailable: The engine is away; the signal may happen.
+    """
+    async with connected(url) as connection:
+        try:
+            if not await connection.fetchval(_EXISTS, f"{name}_head"):
+                return False
+            await connection.execute(f"SELECT {name}_signal($1, $2, $3, $4)", *arguments)
+        except asyncpg.DataError as error:
+            raise ValueError(str(error)) from error
+    return True
 
 
 @asynccontextmanager

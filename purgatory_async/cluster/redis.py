@@ -32,9 +32,9 @@ PROTOCOL_S: Final = 2.0
 WAIT_MS: Final = 1_000
 OLDEST_SERVER: Final = (6, 2)
 
-_SCRIPT: Final = (files("purgatory_async.cluster") / "redis.lua").read_text(encoding="utf-8")
+SCRIPT: Final = (files("purgatory_async.cluster") / "redis.lua").read_text(encoding="utf-8")
 _REPEATED: Final = {"read", "end", "open", "part", "epoch", "before"}  # once, if the server is away
-_SCRIPT_SHA: Final = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+_SCRIPT_SHA: Final = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 class RedisLog(ServerLog):
@@ -253,11 +253,11 @@ class _RedisEngine:
         try:
             return await self._do(link, "EVALSHA", _SCRIPT_SHA, *tail)
         except redis.exceptions.NoScriptError:
-            return await self._do(link, "EVAL", _SCRIPT, *tail)
+            return await self._do(link, "EVAL", SCRIPT, *tail)
         except LogUnavailable:
             if verb not in _REPEATED or not self._opened:
                 raise
-        return await self._do(link, "EVAL", _SCRIPT, *tail)  # the connection may have been dead for long
+        return await self._do(link, "EVAL", SCRIPT, *tail)  # the connection may have been dead for long
 
     async def _do(self, link: Link, *words: object) -> Any:
         """Return the answer to a command; raises `LogError`."""

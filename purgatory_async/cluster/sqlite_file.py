@@ -5,15 +5,13 @@ Appends of all processes take turns on a lock file, whose queue is fair; SQLite'
 
 import os
 import sqlite3
-import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from purgatory_async.cluster.end_mark import EndMark, EndMarkFile
+from purgatory_async.cluster.end_mark import EndMarkFile
 from purgatory_async.cluster.log import (
     MAX_READ_ENTRIES,
     Appended,
@@ -25,16 +23,14 @@ from purgatory_async.cluster.log import (
     LogRefused,
     LogUnavailable,
     check_empty,
-    check_epoch,
-    check_head,
     check_save,
     loads,
     new_epoch,
     one_read,
 )
+from purgatory_async.cluster.sqlite_insert import Inserter, head_of
 from purgatory_async.cluster.sqlite_schema import (
     BEFORE,
-    BOUNDS,
     BUSY_S,
     DROP,
     GROWN_BYTES,
@@ -42,7 +38,7 @@ from purgatory_async.cluster.sqlite_schema import (
     WAL_BOUND,
     require_same,
     seal,
-    translated,
+    translating,
     truncate_wal,
     unseal,
     unusable,
@@ -75,7 +71,7 @@ class _File:
         self.path = path
         self.sync = sync
         self._inode = path.stat().st_ino
-        with self._translating():
+        with translating(self.path):
             self._connection = sqlite3.connect(
                 f"{path.as_uri()}?mode=rw",
                 timeout=BUSY_S,
@@ -92,24 +88,11 @@ class _File:
 
     def head(self) -> Head:
         """Read the log's state."""
-        with self._translating():
-            rows = self._connection.execute(BOUNDS).fetchmany(2)
-        if len(rows) != 1:
-            raise LogDamaged(f"{self.path} must have one head, got {rows}")
-        head = Head(*rows[0])
-        check_head(head, self.path)  # damaged pages have values of any type
-        return head
+        return head_of(self._connection, self.path)
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    @contextmanager
-    def _translating(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise translated(error, self.path) from error
 
 
 class SqliteReader(_File):
@@ -171,7 +154,10 @@ class SqliteReader(_File):
         query = (
             "SELECT position, at_us, entry FROM purgatory_log WHERE position > ? ORDER BY position LIMIT ?"
         )
-        with self._translating(), closing(self._connection.execute(query, [after, MAX_READ_ENTRIES])) as rows:
+        with (
+            translating(self.path),
+            closing(self._connection.execute(query, [after, MAX_READ_ENTRIES])) as rows,
+        ):
             first = next(rows, None)
             if first is not None and first[0] == after + 1:
                 return one_read(verified(chain([first], rows), after))
@@ -199,7 +185,7 @@ class SqliteReader(_File):
 
     def loads(self, below: int | None) -> tuple[int, str]:
         """Return the position of the checkpoint to load, see `loads`, and the epoch."""
-        with self._translating():
+        with translating(self.path):
             head = self.head()
             (before,) = self._connection.execute(BEFORE, [head.checkpoint]).fetchone() or (0,)
         return loads(head, before, below), head.epoch
@@ -207,7 +193,7 @@ class SqliteReader(_File):
     def part(self, position: int, number: int) -> bytes | None:
         """Read one part of a checkpoint; the last one is empty. None if it is not there."""
         query = "SELECT data FROM purgatory_checkpoint WHERE position = ? AND part = ?"
-        with self._translating():
+        with translating(self.path):
             row = self._connection.execute(query, [position, number]).fetchone()
         return None if row is None else unseal(row[0], position, number, f"part {number} of checkpoint")
 
@@ -220,7 +206,6 @@ class SqliteWriter(_File):
     """
 
     def __init__(self, path: Path, sync: str, epoch: str) -> None:
-        self._last = 0, 0  # the position and log time of the entry it wrote last
         flags = os.O_RDWR | os.O_CLOEXEC | (0 if epoch else os.O_CREAT)
         try:
             # SQLite would let others read the file.
@@ -234,9 +219,10 @@ class SqliteWriter(_File):
             self._mark.wait(BUSY_S)
             with self._mark.turn():  # the log exists already
                 super().__init__(path, sync)
+                self._inserter: Final = Inserter(self._connection, path, self._mark)
                 try:
                     if epoch:
-                        self._require_log(epoch)
+                        self._inserter.require_log(epoch)
                     else:
                         self._create()
                     self.opened: Final = self.head()
@@ -265,17 +251,10 @@ class SqliteWriter(_File):
         with self._mark.turn(), self._transaction():
             require_same(self.path, self._inode)
             require_same(self.path.with_name(f"{self.path.name}.lock"), self._mark.inode)
-            head = self._checked_head()
-            self._check_newest(head)
-            first, at_us = head.position + 1, max(head.at_us, self._now_us())
-            rows = [(place, at_us, seal(data, place, at_us)) for place, data in enumerate(entries, first)]
-            self._connection.executemany("INSERT INTO purgatory_log VALUES (?, ?, ?)", rows)
+            epoch, appended = self._inserter.insert(entries)
             self._connection.execute("COMMIT")
-            position = first + len(rows) - 1
-            self._last = position, at_us
-            self._count(head.epoch, position)
-            appended = Appended(first, at_us)
-            tell(head.epoch, appended, entries)
+            self._count(epoch, appended.first + len(entries) - 1)
+            tell(epoch, appended, entries)
         return appended
 
     def change_epoch(self) -> str:
@@ -290,7 +269,7 @@ class SqliteWriter(_File):
 
     def check_save(self, position: int, keep: int) -> None:
         """Raise `ValueError` if a position cannot be saved."""
-        check_save(position, keep, self._checked_head())
+        check_save(position, keep, self._inserter.checked_head())
 
     def drop_parts(self) -> bool:
         """Delete some parts of other checkpoints than the newest; True if more are left to delete."""
@@ -312,7 +291,7 @@ class SqliteWriter(_File):
     def publish(self, position: int, keep: int, count: int) -> None:
         """Make the saved parts the checkpoint."""
         with self._mark.turn(), self._transaction():
-            check_save(position, keep, self._checked_head())
+            check_save(position, keep, self._inserter.checked_head())
             self._publish(position, count)
             self._connection.execute("COMMIT")
 
@@ -320,7 +299,7 @@ class SqliteWriter(_File):
         """Make the saved parts the checkpoint of an empty log, and an entry its only one."""
         position, at_us, data = entry
         with self._mark.turn(), self._transaction():
-            head = self._checked_head()
+            head = self._inserter.checked_head()
             check_empty(head, self.path)
             row = (position, at_us, seal(data, position, at_us))
             self._connection.execute("INSERT INTO purgatory_log VALUES (?, ?, ?)", row)
@@ -331,7 +310,7 @@ class SqliteWriter(_File):
     def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""
         with self._mark.turn(), self._transaction():
-            head = self._checked_head()
+            head = self._inserter.checked_head()
             last = min(last, head.position - 1)  # the newest entry holds the position and the log time
             upto = min(last, head.oldest + TRIM_SLICE - 1)
             self._connection.execute("DELETE FROM purgatory_log WHERE position <= ?", [upto])
@@ -349,13 +328,6 @@ class SqliteWriter(_File):
             )
         self._connection.execute("UPDATE purgatory_head SET checkpoint = ?", [position])
 
-    def _require_log(self, epoch: str) -> None:
-        """Check that the file is the one that others had open."""
-        head = self._checked_head()
-        check_epoch(head, epoch, self.path)
-        if self._may_have_lost(head):
-            raise LogDamaged(f"{self.path} was replaced while in use; restart with the right file")
-
     def _create(self) -> None:
         with self._transaction():
             for statement in TABLES.split(";"):
@@ -364,61 +336,13 @@ class SqliteWriter(_File):
             self._connection.execute(insert, [new_epoch(), str(self._inode)])
             head = self.head()
             epoch = head.epoch
-            if self._may_have_lost(head):
+            if self._inserter.may_have_lost(head):
                 # A copy, a restored backup or a power loss: what others saw after its end may never come.
                 epoch = new_epoch()
                 update = "UPDATE purgatory_head SET epoch = ?, inode = ?"
                 self._connection.execute(update, [epoch, str(self._inode)])
             self._connection.execute("COMMIT")
         self._count(epoch, head.position, durable=True)
-
-    def _may_have_lost(self, head: Head) -> bool:
-        (made_as,) = self._connection.execute("SELECT inode FROM purgatory_head").fetchone()
-        copied, mark = made_as != str(self._inode), self._mark.read()
-        if mark is None:
-            return copied or head.position > 0
-        if mark.safe or mark.boot == self._mark.boot:
-            self._require_reached(mark, head)
-        return copied or head.position < mark.position or mark.epoch != head.epoch
-
-    def _checked_head(self) -> Head:
-        head, mark = self.head(), self._mark.read()
-        if mark is not None:
-            self._require_reached(mark, head)
-            check_epoch(head, mark.epoch, self.path)
-        return head
-
-    def _check_newest(self, head: Head) -> None:
-        """Check the entry whose position and log time the next one continues, unless it was written here."""
-        if (head.position, head.at_us) != self._last and head.position:
-            query = "SELECT entry FROM purgatory_log WHERE position = ?"
-            (entry,) = self._connection.execute(query, [head.position]).fetchone()
-            unseal(entry, head.position, head.at_us, "entry")
-
-    def _require_reached(self, mark: EndMark, head: Head) -> None:
-        if head.position < mark.position:
-            raise LogDamaged(
-                f"{self.path} must reach position {mark.position}, ends at {head.position}; to go on without what is "
-                f"lost, delete {self.path}.lock",
-                position=head.position + 1,
-            )
-
-    def _now_us(self) -> int:
-        """The clock: it runs while the machine sleeps, and no step of the wall clock shows until the next boot."""
-        up_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
-        boot, offset_us = self._connection.execute(
-            "SELECT boot, boot_offset_us FROM purgatory_head"
-        ).fetchone()
-        if boot != self._sealed_boot(offset_us):
-            if isinstance(boot, str) and boot.startswith(self._mark.boot):
-                raise LogDamaged(f"{self.path} has a damaged clock: boot {boot}, offset {offset_us} us")
-            offset_us = time.time_ns() // 1000 - up_us
-            update = "UPDATE purgatory_head SET boot = ?, boot_offset_us = ?"
-            self._connection.execute(update, [self._sealed_boot(offset_us), offset_us])
-        return up_us + int(offset_us)
-
-    def _sealed_boot(self, offset_us: object) -> str:
-        return f"{self._mark.boot} {zlib.crc32(f'{self._mark.boot} {offset_us}'.encode()):08x}"
 
     def _count(self, epoch: str, position: int, *, durable: bool = False) -> None:
         # After the commit, so it is never ahead of what is safe; behind by a crash in between, see `end_mark`.
@@ -429,7 +353,7 @@ class SqliteWriter(_File):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._translating():
+        with translating(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

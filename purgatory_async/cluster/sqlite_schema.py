@@ -10,7 +10,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ __all__ = [
     "require_same",
     "seal",
     "translated",
+    "translating",
     "truncate_wal",
     "unseal",
     "unusable",
@@ -129,6 +130,15 @@ def translated(error: sqlite3.Error, path: Path) -> LogDamaged | LogUnavailable:
     holder = holder_of(path) if cause == "locked" else None
     held = f"; {holder} holds its lock" if holder else ""
     return LogUnavailable(f"{path} is not usable: {error}{held}", cause=cause)
+
+
+@contextmanager
+def translating(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors in the block as `translated`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
 
 
 def truncate_wal(connection: sqlite3.Connection, path: Path, least: int = 0) -> None:

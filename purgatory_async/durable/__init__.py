@@ -4,7 +4,7 @@
 
 | file | holds |
 |---|---|
-| `library/` | `Durable`, and what carries out its verbs |
+| `library/` | `Durable`, and what carries out its verbs; a signal from a program without a loop |
 | `verbs/` | what may be asked of the state, whatever carries the question |
 | `waiting/` | what waits in this process: for signals, items, positions, events |
 | `documents/` | bodies, views and problems: what is asked and answered, and its rules |
@@ -29,10 +29,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from purgatory_async.durable.library.durable import Durable
+    from purgatory_async.durable.library.signalling import signal
 
-__all__ = ["Durable"]
+__all__ = ["Durable", "signal"]
 
-_LOADED_ON_USE = {"Durable": "purgatory_async.durable.library.durable"}
+_LOADED_ON_USE = {
+    "Durable": "purgatory_async.durable.library.durable",
+    "signal": "purgatory_async.durable.library.signalling",
+}
 
 
 def __getattr__(name: str) -> Any:

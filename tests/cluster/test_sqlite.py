@@ -20,6 +20,7 @@ from purgatory_async.cluster import (
     SqliteLog,
     end_mark,
     sqlite_file,
+    sqlite_insert,
 )
 from purgatory_async.cluster.nudges import Nudges
 from purgatory_async.cluster.sqlite_file import SqliteWriter
@@ -60,7 +61,7 @@ class WallClock:
 @pytest.fixture
 def wall(monkeypatch):
     clock = WallClock()
-    monkeypatch.setattr(sqlite_file, "time", clock)
+    monkeypatch.setattr(sqlite_insert, "time", clock)
     return clock
 
 

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.durable.library.carriers import CARRIERS, SLOW
+from tests.durable.library.on_store import Members
 
 HERE = Path(__file__).parent
 
@@ -49,3 +50,10 @@ async def carrier(tmp_path):
 async def verbs(carrier):
     """Verbs on a new state."""
     return await carrier.open()
+
+
+@pytest_asyncio.fixture
+async def members():
+    """Processes on one store in virtual time."""
+    async with Members() as made:
+        yield made

@@ -45,16 +45,17 @@ class Members:
         """Save a checkpoint of a process's state, and keep no entry before it."""
         self.store.checkpoint_of(member.keeper.fold)
 
-    async def fall_behind(self, here, happen):
-        """Let ``here`` miss what another process does, until the log has no entries of it."""
+    async def fall_behind(self, here, happen, *, seconds=1):
+        """Let ``here`` miss what another process does within some seconds, until the log has no entries of it."""
         other = await self.open()
-        here.link.deaf_s = 1
+        here.link.deaf_s = seconds
         await other.submit(["noise"])  # is on its way already: it will arrive
         await asyncio.sleep(0.1)
         await happen(other)
         self.trim(other)
         here.link.deaf_s = 0
         here.link.cut()
+        await asyncio.sleep(seconds)
         await here.caught_up()
         assert here.keeper.state.recovery.gaps == 1
 

@@ -28,7 +28,8 @@ LAYERS = {
     "time as text": ("durations", "deadlines"),
     # What operations and leases look like to their users, and the verbs for coroutines, however they are carried out.
     "client model": (
-        *("client._model", "client.values", "client._bodies", "client._signals", "client._backend"),
+        *("client._model", "client.values", "client._bodies", "client._documents", "client._event_lines"),
+        *("client._signals", "client._backend"),
         *("client._awaiting_*", "client._async_verbs", "client._work"),
     ),
     "metrics": ("metrics",),

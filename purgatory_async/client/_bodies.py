@@ -2,12 +2,14 @@
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
+from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 from purgatory_async.client._model import Lease
 from purgatory_async.client.values import UNSET
 from purgatory_async.deadlines import deadline_text
-from purgatory_async.durations import Duration, in_body
+from purgatory_async.durations import Duration, as_seconds, in_body
 
 
 def given(**members: object) -> dict[str, Any]:
@@ -87,3 +89,33 @@ def timed(**members: object) -> dict[str, Any]:
 def or_unset(value: Duration | None) -> Duration:
     """Return a time, or that it is not given."""
     return UNSET if value is None else value
+
+
+def signalled(value: object, amount: int | None, voter: str | None) -> dict[str, Any]:
+    """Return the body of a signal."""
+    return ({} if value is UNSET else {"value": value}) | given(amount=amount, voter=voter)
+
+
+def with_plain_numbers(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a body whose members are numbers that JSON knows: numpy's and fractions as an integer or a float."""
+    return {name: _plain(value) for name, value in body.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
+
+
+def longest_wait(timeout: Duration | None) -> float:
+    """Return how many seconds a wait may last; infinite for None.
+
+    Raises:
+        TypeError, ValueError: It is no time, or below 0.
+    """
+    seconds = inf if timeout is None else as_seconds("timeout", timeout)
+    if not seconds >= 0:
+        raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
+    return seconds

@@ -1,23 +1,17 @@
-"""Parse ``/v1/events``, a stream of server-sent events, without I/O: lines in, events out."""
+"""Read ``/v1/events``, a stream of server-sent events, over connections that break, without I/O."""
 
-import json
-import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from purgatory_async.client._model import Event, RequestRefused, ServiceUnreachable
+from purgatory_async.client._event_lines import EventLines
+from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.client._talk import LOST_BY_A_PROXY, TRY_LATER, Policy, Response, path
 
 EVENTS: Final = path("events")
 EVENT_STREAM: Final = "text/event-stream"
 SILENCE: Final = 45.0  # seconds; the service sends a line every fifteen
-MAX_ID: Final = 64  # characters; the client returns it in a header
-_ID: Final = re.compile(r"[!-~]+")  # what a header carries unchanged
-_FIELDS: Final = frozenset({"id", "event", "data"})
-_LINE_END: Final = re.compile(r"\r\n|\n|\r(?!\Z)")  # a last \r may be half of an end
 
 
-class EventReader:
+class EventReader(EventLines):
     """The position in the stream, over all connections.
 
     Args:
@@ -29,16 +23,10 @@ class EventReader:
     """
 
     def __init__(self, after: str | None, policy: Policy) -> None:
-        if after is not None and (_ID.fullmatch(after) is None or len(after) > MAX_ID):
-            raise ValueError(
-                f"after must be an event's id of 1 to {MAX_ID} visible ASCII characters, got {after!r:.80}"
-            )
-        self.last = after
+        super().__init__(after)
         self._policy = policy
         self._delay = policy.first_delay
         self._give_up_at: float | None = None  # None while connected
-        self._fields: dict[str, str] = {}
-        self._rest = ""  # of an incomplete line
 
     @property
     def headers(self) -> dict[str, str]:
@@ -56,8 +44,7 @@ class EventReader:
         Raises:
             RequestRefused: A retry does not help, or the answer is not a stream of events.
         """
-        self._fields.clear()
-        self._rest = ""
+        self.restart()
         if status in TRY_LATER:  # it may start or stop, or the token is at its rate
             self.lost("the service takes no readers")
         elif status in LOST_BY_A_PROXY:
@@ -71,32 +58,6 @@ class EventReader:
             raise RequestRefused.not_understood(
                 status, f"it is {media_type or 'of no type'}, not {EVENT_STREAM}"
             )
-
-    def feed(self, text: str) -> Iterator[Event]:
-        """Parse a piece of the stream; see `read`.
-
-        Lines end as the format says: `str.splitlines`, and so httpx2, would split a key at U+2028.
-        """
-        *lines, self._rest = _LINE_END.split(self._rest + text)
-        for line in lines:
-            yield from self.read(line)
-
-    def read(self, line: str) -> Iterator[Event]:
-        """Parse a line; an empty one ends an event.
-
-        Raises:
-            RequestRefused: A purgatory service does not send such an event.
-        """
-        if line.startswith(":"):
-            self._alive()
-        elif line:
-            name, _, value = line.partition(":")
-            if name in _FIELDS:
-                self._fields[name] = value.removeprefix(" ")
-        elif self._fields:
-            fields, self._fields = self._fields, {}
-            self._alive()
-            yield self._event(fields)
 
     def lost(self, reason: str) -> None:
         """Note a broken connection.
@@ -119,16 +80,3 @@ class EventReader:
     def _alive(self) -> None:
         self._delay = self._policy.first_delay
         self._give_up_at = None
-
-    def _event(self, fields: dict[str, str]) -> Event:
-        text = fields.get("id", "")
-        if len(text) > MAX_ID:
-            reason = f"id must have at most {MAX_ID} characters, got {len(text)}"
-            raise RequestRefused.not_understood(200, reason)
-        event_id = text if _ID.fullmatch(text) else None
-        self.last = self.last if event_id is None else event_id
-        try:
-            data: Any = json.loads(fields["data"]) if "data" in fields else None
-        except (ValueError, RecursionError):
-            raise RequestRefused.not_understood(200, f"data: {fields['data']}") from None
-        return Event(event_id, fields.get("event", "message"), data)

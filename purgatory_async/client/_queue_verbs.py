@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from purgatory_async.client import _documents as documents
 from purgatory_async.client._bodies import or_unset, timed
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem, RequestRefused
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
@@ -25,17 +26,17 @@ class QueueVerbs(Verbs):
     def put(self, queue: str, item: object, delay: Duration | None = None) -> Talk[bool]:
         """Put an item."""
         request = Request("POST", path("queues", queue, "items"), body=timed(item=item, delay=delay))
-        return self._read(request, lambda document: bool(document["delivered"]))
+        return self._read(request, documents.delivered)
 
     def put_batch(self, queue: str, items: Iterable[Mapping[str, Any]]) -> Talk[list[bool]]:
         """Put items in one step, once, for any number of retries."""
         request = once(path("queues", queue, "items"), {"items": [timed(**item) for item in items]})
-        return self._read(request, lambda document: [bool(each["delivered"]) for each in document["items"]])
+        return self._read(request, lambda document: [documents.delivered(each) for each in document["items"]])
 
     def take(self, queue: str, lease: Duration | None, timeout: Duration | None) -> Talk[Lease | None]:
         """Poll a queue until it gives an item or the timeout expires."""
         answer = yield from self._taken(queue, timed(lease=or_unset(lease)), timeout)
-        return None if answer.status == _NO_CONTENT else understood(answer, _lease)
+        return None if answer.status == _NO_CONTENT else understood(answer, documents.lease)
 
     def take_batch(
         self, queue: str, most: int, lease: Duration | None, timeout: Duration | None
@@ -44,7 +45,7 @@ class QueueVerbs(Verbs):
         answer = yield from self._taken(queue, timed(max=most, lease=or_unset(lease)), timeout)
         if answer.status == _NO_CONTENT:
             return []
-        return understood(answer, lambda document: [_lease(each) for each in document["leases"]])
+        return understood(answer, lambda document: [documents.lease(each) for each in document["leases"]])
 
     def end_lease(self, lease: str, how: str, delay: Duration | None = None) -> Talk[None]:
         """Acknowledge a lease (``ack``) or give it back (``return``)."""
@@ -53,12 +54,8 @@ class QueueVerbs(Verbs):
 
     def end_leases(self, leases: Sequence[str], how: str) -> Talk[list[str]]:
         """End leases, each for itself; return those that had ended before."""
-
-        def missed(document: Mapping[str, Any]) -> list[str]:
-            """The leases that the errors point to."""
-            return [leases[int(each["pointer"].rpartition("/")[2])] for each in document["errors"]]
-
-        return self._read(Request("POST", path("leases", how), body={"leases": leases}), missed)
+        request = Request("POST", path("leases", how), body={"leases": leases})
+        return self._read(request, lambda document: documents.missed(document, leases))
 
     def extend(self, lease: str, seconds: Duration | None) -> Talk[float]:
         """Count a lease again from now on."""
@@ -74,28 +71,28 @@ class QueueVerbs(Verbs):
     def leases(self, queue: str | None, cursor: str | None) -> Talk[tuple[list[Loan], str | None]]:
         """List one page of leases."""
         query = () if queue is None else (("queue", queue),)
-        return self._page(path("leases"), query, cursor, "leases", _loan)
+        return self._page(path("leases"), query, cursor, "leases", documents.loan)
 
     def queue(self, name: str) -> Talk[Queue]:
         """Show a queue."""
-        return self._read(Request("GET", path("queues", name), twice_is_once=True), _queue)
+        return self._read(Request("GET", path("queues", name), twice_is_once=True), documents.queue)
 
     def queues(self, prefix: str | None, cursor: str | None) -> Talk[tuple[list[Queue], str | None]]:
         """List one page of queues."""
         query = () if prefix is None else (("prefix", prefix),)
-        return self._page(path("queues"), query, cursor, "queues", _queue)
+        return self._page(path("queues"), query, cursor, "queues", documents.queue)
 
     def items(
         self, queue: str, delayed: bool, cursor: str | None
     ) -> Talk[tuple[list[QueuedItem], str | None]]:
         """Peek at one page of items."""
         query = (("delayed", str(int(delayed))),)
-        return self._page(path("queues", queue, "items"), query, cursor, "items", _item)
+        return self._page(path("queues", queue, "items"), query, cursor, "items", documents.queued_item)
 
     def set_queue(self, name: str, settings: Mapping[str, object]) -> Talk[Queue]:
         """Set a queue."""
         request = Request("PUT", path("queues", name), body=timed(**settings), twice_is_once=True)
-        return self._read(request, _queue)
+        return self._read(request, documents.queue)
 
     def forget_queue(self, name: str) -> Talk[None]:
         """Forget a queue's settings."""
@@ -131,30 +128,3 @@ class QueueVerbs(Verbs):
                 if not keyed or refused.slug not in _WITHOUT_KEYS:
                     raise
             self._takes_have_keys = False
-
-
-def _lease(document: Mapping[str, Any]) -> Lease:
-    return Lease(
-        document["lease"], document["item"], document["expires_in"], document["id"], document["attempts"]
-    )
-
-
-def _loan(document: Mapping[str, Any]) -> Loan:
-    return Loan(
-        document["lease"],
-        document["queue"],
-        document["id"],
-        document["attempts"],
-        document["owner"],
-        document["expires_in"],
-    )
-
-
-def _item(document: Mapping[str, Any]) -> QueuedItem:
-    return QueuedItem(
-        document["id"], document["item"], document["attempts"], document["put_at"], document.get("due_at")
-    )
-
-
-def _queue(document: Mapping[str, Any]) -> Queue:
-    return Queue(**{name: document[name] for name in Queue.__slots__})

@@ -1,9 +1,9 @@
 """The verb of signals one after another, as a conversation (see `_talk`)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
-from purgatory_async.client._model import Signal
+from purgatory_async.client import _documents as documents
 from purgatory_async.client._signals import SignalReader
 from purgatory_async.client._talk import Request, Response, Talk, path, understood
 from purgatory_async.client._verbs import Verbs, wait_for
@@ -31,26 +31,9 @@ class SignalVerbs(Verbs):
             return True
 
         answer = yield from self.poll(ask, empty, None)
-        reader.came(*understood(answer, _page))
+        reader.came(*understood(answer, documents.followed))
 
 
 def _next(headers: Mapping[str, str]) -> str:
     """Return the next ``since``, which an empty answer has in its headers."""
     return headers.get("x-purgatory-next") or "{x-purgatory-epoch}-{x-purgatory-index}".format_map(headers)
-
-
-def _page(document: Mapping[str, Any]) -> tuple[Sequence[Signal], str, bool]:
-    """Return the signals of an answer, the next ``since``, and whether a signal may be missing."""
-    history = document["next"].rpartition("-")[0]
-    signals = [
-        Signal(
-            each["key"],
-            each["index"],
-            f"{history}-{each['index']}",
-            each.get("value"),
-            each.get("amount", 1),
-            each.get("voter"),
-        )
-        for each in document["signals"]
-    ]
-    return signals, document["next"], document["gap"]

@@ -12,10 +12,10 @@ import json
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
+from purgatory_async.client._bodies import with_plain_numbers
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.clock import monotonic
 from purgatory_async.durations import Duration, as_seconds
@@ -97,9 +97,9 @@ class Request:
     twice_is_once: bool = False
 
     def __post_init__(self) -> None:
-        """Let the body have the numbers that JSON knows: numpy's and fractions as an integer or a float."""
+        """Let the body have the numbers that JSON knows."""
         if self.body is not None:
-            object.__setattr__(self, "body", {name: _plain(value) for name, value in self.body.items()})
+            object.__setattr__(self, "body", with_plain_numbers(self.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +209,6 @@ def exchange(ask: Request | Callable[[float], Request], policy: Policy) -> Talk[
             raise ServiceUnreachable(f"{request.method} {request.path} was not answered: {answer.reason}")
         yield Pause(pause)
         delay = min(delay * 2, policy.max_delay)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, int | float):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else value
 
 
 def _retry_after(answer: Response) -> float:

@@ -1,14 +1,15 @@
 """The verbs of keys and of the whole service, each as a conversation (see `_talk`), and what all verbs share."""
 
 from collections.abc import Callable, Iterable, Mapping
-from math import ceil, inf
+from math import ceil
 from typing import Any, Final, TypeVar
 
-from purgatory_async.client._bodies import given
+from purgatory_async.client import _documents as documents
+from purgatory_async.client._bodies import longest_wait, signalled
 from purgatory_async.client._model import KeyState
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
-from purgatory_async.client.values import UNSET, new_id
-from purgatory_async.durations import Duration, as_seconds
+from purgatory_async.client.values import new_id
+from purgatory_async.durations import Duration
 
 _NOT_MODIFIED: Final = 304
 _PAGE: Final = (("limit", "1000"),)
@@ -24,18 +25,18 @@ class Verbs:
 
     def signal(self, key: str, value: object, amount: int | None, voter: str | None) -> Talk[int]:
         """Signal a key."""
-        body = ({} if value is UNSET else {"value": value}) | given(amount=amount, voter=voter)
-        return self._read(Request("POST", path("keys", key, "signal"), body=body), _completed)
+        body = signalled(value, amount, voter)
+        return self._read(Request("POST", path("keys", key, "signal"), body=body), documents.completed)
 
     def signal_batch(self, signals: Iterable[Mapping[str, Any]]) -> Talk[int]:
         """Signal keys in one step, once, for any number of retries."""
         return self._read(
-            once(path("signals"), {"signals": [dict(signal) for signal in signals]}), _completed
+            once(path("signals"), {"signals": [dict(signal) for signal in signals]}), documents.completed
         )
 
     def read(self, key: str) -> Talk[KeyState]:
         """Read a key's newest signal."""
-        return self._read(Request("GET", path("keys", key), twice_is_once=True), _key_state)
+        return self._read(Request("GET", path("keys", key), twice_is_once=True), documents.key_state)
 
     def watch(self, key: str, index: int, timeout: Duration | None) -> Talk[KeyState | None]:
         """Poll a key until it has a signal above an index or the timeout expires."""
@@ -46,7 +47,7 @@ class Verbs:
             return Request("GET", path("keys", key), query=query, held=held, twice_is_once=True)
 
         answer = yield from self.poll(ask, lambda answer: answer.status == _NOT_MODIFIED, timeout)
-        return None if answer.status == _NOT_MODIFIED else understood(answer, _key_state)
+        return None if answer.status == _NOT_MODIFIED else understood(answer, documents.key_state)
 
     def drain(self) -> Talk[None]:
         """Make the service refuse new waits."""
@@ -79,11 +80,8 @@ class Verbs:
         self, ask: Callable[[float], Request], empty: Callable[[Response], bool], timeout: Duration | None
     ) -> Talk[Response]:
         """Send held requests until an answer is not empty or the timeout expires; return the last answer."""
-        seconds = inf if timeout is None else as_seconds("timeout", timeout)
-        if not seconds >= 0:
-            raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
         policy = self.policy
-        give_up_at = policy.clock() + seconds
+        give_up_at = policy.clock() + longest_wait(timeout)
         longest = policy.poll
 
         def again(lasted: float) -> Request:
@@ -110,14 +108,6 @@ def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:
     """Return the query of a held request."""
     # Rounded up: a wait below a millisecond would else be 0, and repeat without a pause.
     return (("wait", f"{ceil(seconds * 1000)}ms"),)
-
-
-def _key_state(document: Mapping[str, Any]) -> KeyState:
-    return KeyState(document["key"], document["index"], document["value"])
-
-
-def _completed(document: Mapping[str, Any]) -> int:
-    return int(document["completed"])
 
 
 def _figures(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from purgatory_async.client import RequestRefused, ServiceUnreachable, SignalGap
 from purgatory_async.client._bodies import asked
 from purgatory_async.client._talk import Lost, path
 from purgatory_async.client._transport import timeout_for
-from purgatory_async.client._verbs import UNSET
+from purgatory_async.client.values import UNSET
 from tests.client.driving import BROKEN, BUSY, COMPLETED, PENDING, UNSENT, Line, answer, problem
 
 LEASED = {"lease": "l", "id": "7", "item": 1, "attempts": 1, "expires_in": 30}

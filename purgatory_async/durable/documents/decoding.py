@@ -14,6 +14,7 @@ MAX_FAULTS: Final = 16
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+_INTEGER: Final = re.compile(r"[0-9]{1,19}").fullmatch
 _MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
 
 M = TypeVar("M")
@@ -65,6 +66,18 @@ def decoded_each(member: str, texts: Iterable[Raw], read: Callable[[Raw], M], ch
         first, *more = faults
         raise problems.invalid(first.pointer, first.detail, *more)
     return tuple(found)
+
+
+def decoded_integer(name: str, text: str, lowest: int, highest: int) -> int:
+    """Return an integer parameter within its bounds.
+
+    Raises:
+        Problem: ``bad-parameter``.
+    """
+    # int() alone accepts underscores, spaces and non-ASCII digits.
+    if _INTEGER(text) and lowest <= (value := int(text)) <= highest:
+        return value
+    raise problems.bad_parameter(name, text, f"an integer from {lowest} to {highest}")
 
 
 def pointed(text: str) -> tuple[str, str]:

@@ -12,12 +12,12 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 import msgspec
 
 from purgatory_async import PurgatoryClosed, PurgatoryFull
+from purgatory_async.client._bodies import with_plain_numbers
 from purgatory_async.client._model import RequestRefused
 from purgatory_async.cluster import LogError
 from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.decoding import decoded, pointed
 from purgatory_async.durable.grants import Grant, Permission
-from purgatory_async.durable.later import at_last
 from purgatory_async.durable.library.waits import LocalWaits
 from purgatory_async.durable.state import Guard
 from purgatory_async.durable.verbs.keeper import Keeper
@@ -66,9 +66,7 @@ class Asking:
 
     async def _caught_up(self) -> None:
         """Catch up with all that was answered anywhere."""
-        if self._waits.closed:
-            raise self._waits.why_closed()
-        await at_last(self._keeper.caught_up())
+        await self._waits.caught_up()
 
 
 def verb(
@@ -84,15 +82,16 @@ def verb(
         try:
             return await method(self, *args, **kwargs)
         except (problems.Problem, LogError, PurgatoryFull, PurgatoryClosed) as error:
-            refusal = _refusal(error, self._waits)
-        raise refusal
+            refused = refusal(error, self._waits)
+        raise refused
 
     return _refusing
 
 
-def _refusal(
+def refusal(
     error: problems.Problem | LogError | PurgatoryFull | PurgatoryClosed, waits: LocalWaits
 ) -> RequestRefused | PurgatoryClosed:
+    """Return what a call raises that was refused, or that the end of the waits has ended."""
     if waits.closed and not (
         isinstance(error, problems.Problem) and error.kind is not problems.Kind.DRAINING
     ):
@@ -106,6 +105,16 @@ def _refusal(
     return RequestRefused.of(problem.kind.status, plain(problem.document))
 
 
+def written(body: Mapping[str, Any]) -> bytes:
+    """Write a body as the clients do.
+
+    Raises:
+        TypeError, ValueError: A value is not JSON.
+    """
+    members = with_plain_numbers(body)
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
 def read(body: Mapping[str, Any], decoder: "msgspec.json.Decoder[D]") -> D:
     """Read a body as HTTP's are read.
 
@@ -113,8 +122,7 @@ def read(body: Mapping[str, Any], decoder: "msgspec.json.Decoder[D]") -> D:
         Problem: ``malformed`` or ``invalid``.
         TypeError, ValueError: A value is not JSON.
     """
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return decoded(text.encode(), decoder)
+    return decoded(written(body), decoder)
 
 
 def convert(body: Mapping[str, Any], kind: type[D]) -> D:

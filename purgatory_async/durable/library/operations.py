@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from purgatory_async import Outcome, PurgatoryFull
-from purgatory_async.client._bodies import due, given, listed
+from purgatory_async.client._bodies import due, given, listed, longest_wait
 from purgatory_async.client._model import Link, Operation
 from purgatory_async.client.values import UNSET as ABSENT
 from purgatory_async.cluster import LogError, LogUnavailable
@@ -128,12 +128,9 @@ class Operations(Asking):
     @verb
     async def follow(self, operation_id: str, timeout: Duration | None) -> Operation:
         """Wait until an operation ends, or the timeout expires."""
-        seconds = inf if timeout is None else as_seconds("timeout", timeout)
-        if not seconds >= 0:
-            raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
-        until = self._keeper.timer.time() + seconds
+        until = self._keeper.timer.time() + longest_wait(timeout)
         while True:
-            await self._patiently(until)
+            await self._waits.patiently(until)
             ended = await self._ended(self._keeper.find(operation_id), until)
             if ended.outcome is not Outcome.CLOSED:
                 return self._shown(ended)
@@ -272,7 +269,7 @@ class Operations(Asking):
             if known.outcome not in _PENDING:
                 break
             # The state may have been loaded again: then it shows too little until it has caught up.
-            await self._patiently(until)
+            await self._waits.patiently(until)
             present = as_present(keeper, known)
             if present.position != known.position or present.outcome is Outcome.CLOSED:
                 break
@@ -286,17 +283,6 @@ class Operations(Asking):
         except problems.Problem as problem:
             if problem.kind is not problems.Kind.GAP:  # which only a loss of other signals can be
                 raise
-
-    async def _patiently(self, until: float) -> None:
-        """Catch up, however long the store is away, but not after a time; raises `LogUnavailable` then."""
-        backoff, timer = Backoff(), self._keeper.timer
-        while True:
-            try:
-                return await self._caught_up()
-            except LogUnavailable:
-                if timer.time() >= until:
-                    raise
-            await timer.sleep(backoff.next_delay())
 
     def _shown(self, known: Known, *, full: bool = False) -> Operation:
         return Operation.of(plain(view_of(self._keeper, known, full=full)))

@@ -15,12 +15,13 @@ from purgatory_async.durable.documents.names import MAX_KEYS, checked_key
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.signals import Signal
-from purgatory_async.durable.history import Since, history_at
+from purgatory_async.durable.history import SINCE_GRAMMAR, Since, history_at, parse_since
 from purgatory_async.durable.since import Found, Seen, Wanted
 from purgatory_async.durable.state import Guard, State
 from purgatory_async.durable.waiting.followers import Followers
 from purgatory_async.durable.waiting.waiters import G
 
+MAX_INDEX: Final = 2**63 - 1
 MAX_FOLLOWED: Final = 256
 """The most signals of an answer to a follower."""
 # What an answer has around its signals: the names of its members, two indexes and a history.
@@ -94,6 +95,18 @@ def _view(key: str, latest: SignalView | None) -> KeyView:
     if latest is None:
         return KeyView(key, 0, None)
     return KeyView(key, latest.index, None if latest.value is UNSET else latest.value)
+
+
+def since_in(text: str) -> Since:
+    """Return the place after which a reader wants signals.
+
+    Raises:
+        Problem: ``bad-parameter``.
+    """
+    since = parse_since(text)
+    if since is None:
+        raise problems.bad_parameter("since", text, SINCE_GRAMMAR)
+    return since
 
 
 def wanted_in(keys: Iterable[str], prefixes: Iterable[str], by: Guard) -> Wanted:

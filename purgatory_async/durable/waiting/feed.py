@@ -115,11 +115,11 @@ class Feed(Handling):
         note = (known_as, name, state, event.at_ns, elapsed_ns)
         self._keep(keys, PIECE_BYTES + (len(keys[0]) if len(keys) == 1 else sum(map(len, keys))), note)
 
-    async def reach(self, number: int, timeout: float) -> None:
+    async def reach(self, number: int, timeout: float | None = None) -> None:
         """Wait until there is an event of that number, or a later one.
 
         Raises:
-            OperationExpired: There was none within ``timeout`` seconds.
+            OperationExpired: There was none within ``timeout`` seconds, None for any number.
             PurgatoryClosed: The feed is closed.
         """
         self._reached.advance(self.newest)

@@ -7,6 +7,7 @@ one turn of the loop reaches it whole, however few of them are kept.
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Final, Generic
 
 from purgatory_async import Timer
@@ -103,7 +104,7 @@ class Followers(Generic[G]):
             wanted: The keys and prefixes.
             since: The last index that the client knows, with its history.
             most: The most signals.
-            wait: Seconds to wait.
+            wait: Seconds to wait; may be infinite.
             by: Who follows.
 
         Raises:
@@ -182,7 +183,7 @@ class Followers(Generic[G]):
         follower = _Follower(most)
         self._add(wanted, follower)
         try:
-            if not await self._waiters.until(by, follower, seconds):
+            if not await self._waiters.until(by, follower, None if seconds == inf else seconds):
                 await self._state.caught_up()
         except Problem as problem:
             if problem.kind is not Kind.GAP:  # which the next search finds

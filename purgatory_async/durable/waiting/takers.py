@@ -1,6 +1,6 @@
 """Takers of this process: each waits for items of a queue, and stands in line in the state."""
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Generic, NamedTuple
 
@@ -37,6 +37,8 @@ class Takers(Generic[G]):
         timer: For the rest of a wait.
         waiters: Hold them.
         overdue: Seconds after a wait until the store is asked why it has not ended; None if the state cannot be away.
+        catch_up: Called with the end of a wait to catch up with what was answered anywhere; None not to outlast the
+            absence of the store.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class Takers(Generic[G]):
         waiters: Waiters[G],
         *,
         overdue: float | None,
+        catch_up: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self.waiters: Final = waiters
         self._state: Final = state
         self._timer: Final = timer
         self._overdue: Final = overdue
+        self._catch_up: Final = catch_up or (lambda _: state.caught_up())
         self._leased: dict[str, list[Lease]] = {}  # to takers that have yet to wake
         self._left: dict[str, str] = {}  # and why others left the line
 
@@ -75,7 +79,7 @@ class Takers(Generic[G]):
     async def _take(self, by: G, order: WantItem, answer: Coroutine[Any, Any, Answer] | None) -> Taken:
         until = self._timer.time() + order.wait_us / SECOND
         while True:
-            leased, why = await self._stand_in_line(by, order, answer)
+            leased, why = await self._stand_in_line(by, order, answer, until)
             wait = until - self._timer.time()
             # After a long silence of this worker its takers have left their lines: they join again, at the end.
             if leased or why != "silent" or wait <= 0:
@@ -99,7 +103,7 @@ class Takers(Generic[G]):
             self._left[effect.lease_id] = effect.why
 
     async def _stand_in_line(
-        self, by: G, order: WantItem, answer: Coroutine[Any, Any, Answer] | None
+        self, by: G, order: WantItem, answer: Coroutine[Any, Any, Answer] | None, until: float
     ) -> tuple[list[Lease], str | None]:
         """Return the leases, or none and why the taker left the line; None if it did not stand there."""
         asked = stands = False
@@ -119,7 +123,7 @@ class Takers(Generic[G]):
             overdue = None if self._overdue is None else order.wait_us / SECOND + self._overdue
             await self.waiters.until(by, order.lease_id, overdue, _stand)
             while stands and order.lease_id not in self._leased and order.lease_id not in self._left:
-                await self._look_again(order.lease_id, by)
+                await self._look_again(order.lease_id, by, until)
         except BaseException:  # the client left, the service drains, or the request's task was cancelled
             if asked:
                 self._leave(order)
@@ -140,9 +144,9 @@ class Takers(Generic[G]):
         """Return what a taker was leased while it slept, and why it left the line."""
         return self._leased.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
 
-    async def _look_again(self, lease_id: str, by: G) -> None:
+    async def _look_again(self, lease_id: str, by: G, until: float) -> None:
         """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
-        await self._state.caught_up()
+        await self._catch_up(until)
         queues = self._state.fold.queues
         if leased := list(queues.leases.of(lease_id)):
             self._leased[lease_id] = leased

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed, problems
-from purgatory_async.durable.history import SINCE_GRAMMAR, Since, parse_since
+from purgatory_async.durable.documents.decoding import decoded_integer
+from purgatory_async.durable.history import Since
+from purgatory_async.durable.verbs.signals import since_in
 from purgatory_async.durations import ADVICE, GRAMMAR, parse_duration
 from purgatory_async.service.contract.percent import percent_decoded
 
@@ -16,7 +18,6 @@ NEED_GRAMMAR: Final = "any, all, amount:N with N from 1 to 2^53-1, or voters:N w
 
 # Close to the grammar: no leading zeros, up to 10^15-1 and 9999.
 NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})$"
-_INTEGER: Final = re.compile(r"[0-9]{1,19}").fullmatch
 _USUAL: Final = re.compile(
     rb"[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+(?:&[a-z]++=[!$'()*,\-.0-9:;@A-Z_a-z~]*+)*+"
 ).fullmatch
@@ -37,12 +38,7 @@ class Query:
             Problem: ``bad-parameter``.
         """
         values = self.values.get(name)
-        if values is None:
-            return None
-        # int() alone accepts underscores, spaces and non-ASCII digits.
-        if _INTEGER(values[0]) and lowest <= (value := int(values[0])) <= highest:
-            return value
-        raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
+        return None if values is None else decoded_integer(name, values[0], lowest, highest)
 
     def switch(self, name: str) -> bool:
         """Return a parameter that is 0 or 1, False if it is absent.
@@ -96,12 +92,7 @@ class Query:
             Problem: ``bad-parameter``.
         """
         values = self.values.get("since")
-        if values is None:
-            return None
-        since = parse_since(values[0])
-        if since is None:
-            raise problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
-        return since
+        return None if values is None else since_in(values[0])
 
     def only_with(self, wanted: str, *names: str) -> None:
         """Check that some parameters are given only beside another one.

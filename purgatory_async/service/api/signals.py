@@ -1,13 +1,12 @@
 """``/v1/keys`` and ``/v1/signals``: read a key or wait for its next signal; signal a key, or some in one step."""
 
 from functools import partial
-from typing import Final
 
 from purgatory_async.durable.documents.messages import Signalled, SignalledBatch
 from purgatory_async.durable.fold import results
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
 from purgatory_async.durable.later import Later, after, at_last
-from purgatory_async.durable.verbs.signals import newer, newest, signal_in, signals_in
+from purgatory_async.durable.verbs.signals import MAX_INDEX, newer, newest, signal_in, signals_in
 from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.query_string import usual_read
 from purgatory_async.service.api.repeating import Repeatable
@@ -16,8 +15,6 @@ from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http_service import HttpService
 from purgatory_async.web.waiting import Wait, decided_wait
-
-MAX_INDEX: Final = 2**63 - 1
 
 
 def signal_key(service: HttpService, request: Request) -> Given:

@@ -53,7 +53,7 @@ def missed(document: Mapping[str, Any], leases: Sequence[str]) -> list[str]:
     return [leases[int(each["pointer"].rpartition("/")[2])] for each in document["errors"]]
 
 
-def loan(document: Mapping[str, Any]) -> Loan:
+def listed_lease(document: Mapping[str, Any]) -> Loan:
     """Read a lease of the list."""
     return Loan(
         document["lease"],

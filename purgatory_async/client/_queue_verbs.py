@@ -71,7 +71,7 @@ class QueueVerbs(Verbs):
     def leases(self, queue: str | None, cursor: str | None) -> Talk[tuple[list[Loan], str | None]]:
         """List one page of leases."""
         query = () if queue is None else (("queue", queue),)
-        return self._page(path("leases"), query, cursor, "leases", documents.loan)
+        return self._page(path("leases"), query, cursor, "leases", documents.listed_lease)
 
     def queue(self, name: str) -> Talk[Queue]:
         """Show a queue."""

@@ -103,7 +103,7 @@ class Queues(Asking):
     async def leases(self, queue: str | None, cursor: str | None) -> tuple[list[Loan], str | None]:
         """List one page of leases."""
         page = await of_leases.lease_list(self._keeper, queue, cursor, MAX_LIMIT, self._caller)
-        return _listed(page, page.leases, documents.loan)
+        return _listed(page, page.leases, documents.listed_lease)
 
     @verb
     async def queues(self, prefix: str | None, cursor: str | None) -> tuple[list[Queue], str | None]:

@@ -38,6 +38,7 @@ NEEDS_EXTRA = {
     "client/test_clients.py": "msgspec",
     "client/test_durations.py": "msgspec",
     "client/test_over_sockets.py": "msgspec",
+    "client/test_work_served.py": "msgspec",
     "cluster/test_async_apply.py": "msgspec",
     "cluster/test_cluster.py": "msgspec",
     "cluster/test_postgres.py": "asyncpg",

@@ -261,17 +261,16 @@ class Leases:
         self._verbs: Final = verbs
         self._seconds: Final = seconds
         self._loop: Final = asyncio.get_running_loop()
-        self._away = False
+        self._away: set[str] = set()  # whether takes are refused, or changes of leases
 
     async def take(self, queue: str, most: int) -> list[Lease]:
         """Take up to so many items that a queue has; none if it has none."""
-        return await self._answer(
-            partial(self._verbs.take_batch, queue, most, lease=self._seconds, timeout=0.0)
-        )
+        take = partial(self._verbs.take_batch, queue, most, lease=self._seconds, timeout=0.0)
+        return await self._answer("take", take)
 
     async def held_take(self, queue: str) -> Lease | None:
         """Wait for an item of a queue."""
-        return await self._answer(partial(self._verbs.take, queue, lease=self._seconds, timeout=None))
+        return await self._answer("take", partial(self._verbs.take, queue, lease=self._seconds, timeout=None))
 
     def until(self, lease: Lease) -> float:
         """Return until when a lease lasts that has just been taken, on the loop's clock."""
@@ -287,7 +286,7 @@ class Leases:
 
         try:
             async with asyncio.timeout_at(until):
-                return await self._answer(extended)
+                return await self._answer("lease", extended)
         except Exception as error:  # noqa: BLE001 - whatever it is, the item will be another's
             self._report(f"the lease {lease.id} could not be extended", error)
             return None
@@ -302,12 +301,12 @@ class Leases:
             end = partial(self._verbs.give_back, lease, delay=delay or None)
         try:
             async with asyncio.timeout_at(until):
-                await self._answer(end)
+                await self._answer("lease", end)
         except Exception as error:  # noqa: BLE001 - the item comes back when its lease ends
             self._report(f"the lease {lease.id} could not be ended", error)
 
-    async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask until there is an answer."""
+    async def _answer(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask until there is an answer; a service that drains refuses takes alone."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -316,11 +315,11 @@ class Leases:
                 if not _may_return(error):
                     raise
                 if not self._away:
-                    self._away = True
                     message = f"the work goes on trying: {error}"
                     self._loop.call_exception_handler({"message": message, "exception": error})
+                self._away.add(what)
             else:
-                self._away = False
+                self._away -= {what, "lease"}
                 return answer
             await asyncio.sleep(pause * (1 + random.random()) / 2)  # noqa: S311 - spreads retries
             pause = min(pause * 2, _LONGEST_PAUSE)

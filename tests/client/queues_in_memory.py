@@ -35,11 +35,13 @@ class QueuesInMemory:
         self.hidden, self.acknowledged, self.dead = [], [], []
         self.given_back = []  # the item as it was leased, and the delay
         self.extended = []  # the id of the lease, and when
+        self.expired = set()
         self.away = False
         self.lose_answers = 0
         self.gone = 0  # how often a lease was not there
         self.refusal = None  # of a take
         self.numbers = 0
+        self.trip = 0  # seconds, of a request and of its answer; for a `VirtualTimeLoop`
         self._trips, self._planned = 0, None
 
     def at_trip(self, number, call):
@@ -138,6 +140,7 @@ class QueuesInMemory:
         leased.ends = self.loop.call_later(seconds, self._expire, lease_id)
 
     def _expire(self, lease_id):
+        self.expired.add(lease_id)
         self._come_back(self.leases.pop(lease_id).item, 0)
 
     def _lease(self, lease_id):
@@ -188,7 +191,7 @@ class QueuesInMemory:
         if self._planned is not None and self._planned[0] == self._trips:
             self.loop.call_soon(self._planned[1])
         self._trips += 1
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.trip)
 
     async def _arrive(self):
         await self._travel()

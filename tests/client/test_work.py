@@ -2,12 +2,13 @@
 
 import asyncio
 import itertools
+from contextlib import suppress
 
 import pytest
 
 from purgatory_async.client import AsyncVerbs
 from purgatory_async.client import _work as module
-from purgatory_async.testing import settle
+from purgatory_async.testing import VirtualTimeLoop, settle
 from tests.client.queues_in_memory import QueuesInMemory
 from tests.client.working import Boom, Working, started, virtual
 
@@ -107,6 +108,38 @@ async def test_items_that_come_at_any_time_need_one_attempt():
         assert (working.store.given_back, working.most <= 2) == ([], True)
         assert {each.attempts for each in working.runs} == {1}
         await working.stop()
+
+
+@pytest.mark.asyncio
+async def test_a_take_that_returns_although_cancelled_goes_back():
+    working = Working(queues=("a", "b"))
+    taken = working.store.take
+
+    async def take(*order, **named):
+        taking = asyncio.ensure_future(taken(*order, **named))
+        while not taking.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({taking})
+        return taking.result()
+
+    working.store.take = take
+    working.start()
+    await settle()
+    for queue in "ab":
+        working.store.put(queue, queue)
+        await settle()
+    assert [*working.running] == ["a"]
+    assert [item.item for item, _ in working.store.given_back] == ["b"]
+    await working.end("a")
+    await working.end("b")
+    working.task.cancel()
+    await settle()
+    assert not working.task.done(), "its takes have yet to return"
+    for queue in "ab":
+        working.store.put(queue, f"late in {queue}")
+    await settle()
+    assert working.task.cancelled()
+    assert len(working.store.given_back) == 3
 
 
 @pytest.mark.asyncio
@@ -356,3 +389,30 @@ async def test_no_extension_is_asked_for_when_the_handler_has_ended():
     await asyncio.sleep(60)
     assert working.store.extended == []
     await working.stop()
+
+
+@virtual
+async def test_a_lease_is_not_thought_to_last_longer_than_it_does():
+    working = await started("a", lease=10)
+    working.store.trip = 2
+    await asyncio.sleep(8)
+    [(_, when)] = working.store.extended
+    assert when == 7, "asked for at half time"
+    working.store.away = True
+    await asyncio.sleep(7.5)
+    assert working.store.leases, "for a little longer"
+    assert not working.running, "counted from before the request"
+    await asyncio.sleep(2)
+    await working.stop()
+
+
+def test_a_loop_that_closes_gives_back_what_is_leased():
+    async def leave():
+        working = await started("a", "b", concurrency=2)
+        assert len(working.running) == 2
+        return working.store
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        store = runner.run(leave())
+    assert [item.item for item, _ in store.given_back] == ["a", "b"]
+    assert not store.leases

@@ -61,9 +61,8 @@ def append_within(connection: sqlite3.Connection, entries: Entries) -> None:
             return
         with translating(path):
             _require_log(cursor, path)
-            cursor.execute(
-                "UPDATE purgatory_head SET boot = boot"
-            )  # the lock: what is read next stays the newest
+            # A write takes the lock, so that what is read next stays the newest.
+            cursor.execute("UPDATE purgatory_head SET boot = boot")
             try:
                 mark = EndMarkFile(path)
             except OSError as error:

@@ -236,6 +236,10 @@ class SqliteWriter(_File):
     def close(self) -> None:
         """Close the connection and the lock file."""
         truncate_wal(self._connection, self.path)
+        self.leave()
+
+    def leave(self) -> None:
+        """Do as `close`, but leave the write-ahead log to the others, or to SQLite if there are none."""
         super().close()
         self._mark.close()
 

@@ -41,8 +41,11 @@ def append_once(path: Path, entries: Entries) -> None:
     ):
         _require_log(connection.cursor(), path)
         epoch = head_of(connection, path).epoch
-    with closing(SqliteWriter(path, "always", epoch)) as writer:
+    writer = SqliteWriter(path, "always", epoch)
+    try:
         writer.append(entries(writer.opened.position), partial(tell, path.with_name(f"{path.name}.d")))
+    finally:
+        writer.leave()
 
 
 def append_within(connection: sqlite3.Connection, entries: Entries) -> None:

@@ -41,7 +41,9 @@ class QueuesInMemory:
         self.gone = 0  # how often a lease was not there
         self.refusal = None  # of a take
         self.numbers = 0
-        self.trip = 0  # seconds, of a request and of its answer; for a `VirtualTimeLoop`
+        self.trip = (
+            0  # seconds of a request and of an answer, for a `VirtualTimeLoop`; None: not even a pause
+        )
         self._trips, self._planned = 0, None
 
     def at_trip(self, number, call):
@@ -191,7 +193,8 @@ class QueuesInMemory:
         if self._planned is not None and self._planned[0] == self._trips:
             self.loop.call_soon(self._planned[1])
         self._trips += 1
-        await asyncio.sleep(self.trip)
+        if self.trip is not None:
+            await asyncio.sleep(self.trip)
 
     async def _arrive(self):
         await self._travel()

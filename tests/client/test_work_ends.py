@@ -70,6 +70,20 @@ async def test_a_take_that_cannot_succeed_ends_the_work(refusal):
     assert working.store.acknowledged == ["a", "b"]
 
 
+@pytest.mark.asyncio
+async def test_a_handler_that_fails_without_a_pause_ends_the_work():
+    store = QueuesInMemory()
+    store.trip = None
+    store.put("q", "a")
+
+    async def leave(lease):
+        raise GeneratorExit
+
+    with pytest.raises(GeneratorExit):
+        await AsyncVerbs.work(store, "q", leave)
+    assert [item.item for item, _ in store.given_back] == ["a"]
+
+
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
 async def test_a_take_that_may_succeed_later_is_tried_again(status):
     working = Working("a")

@@ -145,6 +145,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
     assert set(built.metadata.get_all("Provides-Extra", [])) == {
         "client",
         "cluster",
+        "durable",
         "journal",
         "kafka",
         "postgres",
@@ -165,7 +166,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
     }
     assert requirements(built, "service") == service
     assert requirements(built, "kafka") == {"click", "cramjam", "crc32c", "kio", "uvloop"}
-    assert requirements(built, "cluster") == {"msgspec"}
+    assert requirements(built, "cluster") == requirements(built, "durable") == {"msgspec"}
     assert requirements(built, "postgres") == {"asyncpg", "msgspec"}
     assert {name.partition("[")[0] for name in requirements(built, "redis")} == {"msgspec", "redis"}
     assert requirements(built, "journal") == {"msgspec", "pyarrow"}

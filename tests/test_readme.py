@@ -26,6 +26,7 @@ FOLDERS = (
     "examples/deploy",
     "purgatory_async/client",
     "purgatory_async/cluster",
+    "purgatory_async/durable",
     "purgatory_async/kafka",
     "purgatory_async/patterns",
     "purgatory_async/pipeline",

@@ -21,6 +21,9 @@ ends when it is due (see ``jitter`` in `starlette_poll`).
 
 When the server reports that a client disconnected, its wait is cancelled. SIGTERM and SIGINT release every held poll
 before the server begins to wait for its requests. No framework is imported.
+
+A purgatory at module level can be tested with ``TestClient(app)``, which makes a loop for each request: once its loop
+has closed and nothing waits, it belongs to the next loop.
 """
 
 from purgatory_async.web._aiohttp import aiohttp_poll

@@ -71,7 +71,7 @@ _TABLE: Final[tuple[Benchmark[Any], ...]] = (
     Benchmark(
         package="bench.cluster",
         purpose="The logs that several workers share, alone and below the service",
-        modules=("logs", "http"),
+        modules=("logs", "http", "durable"),
         settings=ClusterSettings(),
         chooses_loop=False,
     ),

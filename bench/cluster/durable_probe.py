@@ -4,14 +4,14 @@
 |---|---|
 | ``purgatory N``, ``durable N`` | waits for a key N times, each ended by a signal: to count instructions |
 | ``here URL N`` | prints milliseconds: of appends to a log alone, and from a signal to a reader in this process |
-| ``there URL N``, ``send URL N`` | reads N signals of another process, and prints the milliseconds of each; sends them |
+| ``send URL N``, ``there URL N`` | sends N signals; reads those of another process, and prints the milliseconds |
 """
 
 import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Final
 
@@ -95,7 +95,7 @@ async def _read(state: Durable, times: int) -> list[float]:
 def main(scene: str, *arguments: str) -> None:
     """Play a scene."""
     *urls, times = arguments
-    scenes: dict[str, Callable[..., Awaitable[None]]] = {
+    scenes: dict[str, Callable[..., Coroutine[object, object, None]]] = {
         "purgatory": purgatory,
         "durable": durable,
         "here": here,

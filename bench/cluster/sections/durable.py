@@ -54,7 +54,9 @@ def _price(count: int) -> Line:
             for times in (count, 2 * count)
         ]
         ours, reference = (per_operation(jobs[at].result(), jobs[at + 1].result(), count) for at in (0, 2))
-    return _line("a wait and its signal in memory, against `Purgatory.wait`", "instr", ours, reference, MOST_WAIT)
+    return _line(
+        "a wait and its signal in memory, against `Purgatory.wait`", "instr", ours, reference, MOST_WAIT
+    )
 
 
 def _latencies(store: str, url: str, times: int) -> Iterator[Line]:
@@ -101,9 +103,9 @@ SECTION = Section(
     name="durable",
     title="`Durable`: a wait, and how soon a signal is heard",
     timed=(
-        "A wait and its signal: instructions by callgrind, of a run of twice as many less a run of one; both sides wait in a "
-        "task and let the loop turn four times. Latencies: wall time, medians, one signal after another on an idle log; the "
-        "signal is durable before it is heard."
+        "A wait and its signal: instructions by callgrind, of a run of twice as many less a run of one; both sides "
+        "wait in a task and let the loop turn four times. Latencies: wall time, medians, one signal after another on "
+        "an idle log; the signal is durable before it is heard."
     ),
     lines=lines,
 )

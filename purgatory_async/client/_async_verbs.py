@@ -72,7 +72,7 @@ class AsyncVerbs(OperationCalls, AnswerCalls, QueueCalls, Protocol):
 
         A take that is cancelled, because another one took the last place or the work ends, leaves its line: the item
         that it might have had goes back, and counts no attempt. If its answer was on its way over HTTP already, the
-        item comes back with an attempt, when its lease ends.
+        client gives the item back at once, and that counts one.
 
         Args:
             queues: A queue, or several: tried in this order, then waited for all at once.

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
@@ -9,9 +10,11 @@ import httpx2
 
 from purgatory_async.client._async_verbs import AsyncVerbs
 from purgatory_async.client._calls import ServiceVerbs
-from purgatory_async.client._model import ServiceError
+from purgatory_async.client._model import Lease, ServiceError
 from purgatory_async.client._sessions import AsyncSession
-from purgatory_async.client._talk import Policy
+from purgatory_async.client._talk import Policy, Talk
+from purgatory_async.client.values import new_id
+from purgatory_async.durations import Duration
 
 if TYPE_CHECKING:
     from purgatory_async.client._backend import Backend
@@ -67,6 +70,36 @@ class _Carried:
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[object]]:
         begin = getattr(self._verbs, verb)
         return lambda *arguments, **named: self._run(begin(*arguments, **named))
+
+    async def take(self, queue: str, lease: Duration | None, timeout: Duration | None) -> Lease | None:
+        """Lease an item; see `_put_back`."""
+        key = new_id()
+        try:
+            return await self._run(self._verbs.take(queue, lease, timeout, key))
+        except anyio.get_cancelled_exc_class():
+            await self._put_back(lambda verbs: verbs.take(queue, lease, 0.0, key))
+            raise
+
+    async def take_batch(
+        self, queue: str, most: int, lease: Duration | None, timeout: Duration | None
+    ) -> list[Lease]:
+        """Lease items; see `_put_back`."""
+        key = new_id()
+        try:
+            return await self._run(self._verbs.take_batch(queue, most, lease, timeout, key))
+        except anyio.get_cancelled_exc_class():
+            await self._put_back(lambda verbs: verbs.take_batch(queue, most, lease, 0.0, key))
+            raise
+
+    async def _put_back(
+        self, again: Callable[[ServiceVerbs], Talk[Lease | None] | Talk[list[Lease]]]
+    ) -> None:
+        """Give back what a cancelled take has leased: the same take again has what its answer, unread, had."""
+        if not self._verbs.takes_have_keys:
+            return
+        with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
+            impatient = ServiceVerbs(replace(self._verbs.policy, patience=0.0))
+            await self._run(impatient.put_back(again(impatient)))
 
     async def give_up(self, operation_id: str) -> None:
         """Cancel an operation, also after this task was cancelled, and under a scope that keeps cancelling it."""

@@ -21,7 +21,7 @@ _WITHOUT_KEYS: Final = frozenset({"bad-header", "upgrade-pending"})
 class QueueVerbs(Verbs):
     """Verbs under one policy."""
 
-    _takes_have_keys = True
+    takes_have_keys = True
 
     def put(self, queue: str, item: object, delay: Duration | None = None) -> Talk[bool]:
         """Put an item."""
@@ -33,19 +33,33 @@ class QueueVerbs(Verbs):
         request = once(path("queues", queue, "items"), {"items": [timed(**item) for item in items]})
         return self._read(request, lambda document: [documents.delivered(each) for each in document["items"]])
 
-    def take(self, queue: str, lease: Duration | None, timeout: Duration | None) -> Talk[Lease | None]:
+    def take(
+        self, queue: str, lease: Duration | None, timeout: Duration | None, key: str | None = None
+    ) -> Talk[Lease | None]:
         """Poll a queue until it gives an item or the timeout expires."""
-        answer = yield from self._taken(queue, timed(lease=or_unset(lease)), timeout)
+        answer = yield from self._taken(queue, timed(lease=or_unset(lease)), timeout, key)
         return None if answer.status == _NO_CONTENT else understood(answer, documents.lease)
 
     def take_batch(
-        self, queue: str, most: int, lease: Duration | None, timeout: Duration | None
+        self,
+        queue: str,
+        most: int,
+        lease: Duration | None,
+        timeout: Duration | None,
+        key: str | None = None,
     ) -> Talk[list[Lease]]:
         """Poll a queue until it gives items or the timeout expires."""
-        answer = yield from self._taken(queue, timed(max=most, lease=or_unset(lease)), timeout)
+        answer = yield from self._taken(queue, timed(max=most, lease=or_unset(lease)), timeout, key)
         if answer.status == _NO_CONTENT:
             return []
         return understood(answer, lambda document: [documents.lease(each) for each in document["leases"]])
+
+    def put_back(self, take: Talk[Lease | None] | Talk[list[Lease]]) -> Talk[None]:
+        """Give back what a take leases."""
+        taken = yield from take
+        leases = taken if isinstance(taken, list) else [taken] if taken is not None else []
+        if leases:
+            yield from self.end_leases([each.id for each in leases], "return")
 
     def end_lease(self, lease: str, how: str, delay: Duration | None = None) -> Talk[None]:
         """Acknowledge a lease (``ack``) or give it back (``return``)."""
@@ -111,20 +125,22 @@ class QueueVerbs(Verbs):
         )
         return self._read(request, lambda document: int(document["moved"]))
 
-    def _taken(self, queue: str, body: Mapping[str, Any], timeout: Duration | None) -> Talk[Response]:
-        request = once(path("queues", queue, "take"), body)
+    def _taken(
+        self, queue: str, body: Mapping[str, Any], timeout: Duration | None, key: str | None
+    ) -> Talk[Response]:
+        request = once(path("queues", queue, "take"), body, key)
 
         def ask(held: float) -> Request:
             """Request items once: sent again it gets the leases whose answer was lost."""
             # Without a key it may take twice as many; those without a holder come back when their leases end.
-            headers = request.headers if self._takes_have_keys else dict[str, str]()
+            headers = request.headers if self.takes_have_keys else dict[str, str]()
             return replace(request, query=wait_for(held), headers=headers, held=held)
 
         while True:
-            keyed = self._takes_have_keys
+            keyed = self.takes_have_keys
             try:
                 return (yield from self.poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout))
             except RequestRefused as refused:
                 if not keyed or refused.slug not in _WITHOUT_KEYS:
                     raise
-            self._takes_have_keys = False
+            self.takes_have_keys = False

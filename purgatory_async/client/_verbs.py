@@ -99,9 +99,9 @@ class Verbs:
             longest = min(policy.poll, longest * 2)
 
 
-def once(where: str, body: Mapping[str, Any]) -> Request:
-    """Return a request to POST what happens once, however often it is sent."""
-    return Request("POST", where, body=body, headers={"Idempotency-Key": new_id()}, twice_is_once=True)
+def once(where: str, body: Mapping[str, Any], key: str | None = None) -> Request:
+    """Return a request to POST what happens once, however often it is sent; with a key that is not given, a new one."""
+    return Request("POST", where, body=body, headers={"Idempotency-Key": key or new_id()}, twice_is_once=True)
 
 
 def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:

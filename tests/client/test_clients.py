@@ -215,6 +215,27 @@ async def test_items_are_put_taken_returned_and_acknowledged(each):
     await client.acknowledge(await client.take("q"))
 
 
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.asyncio
+async def test_a_take_that_is_cancelled_under_its_answer_gives_back(batch):
+    each = Served()
+    await each.client.put("q", 1)
+    each.wire.stall = True
+    taking = await each.start(each.client.take_batch("q", 5) if batch else each.client.take("q"))
+    assert (await each.client.queue("q")).leased == 1
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    assert (await each.client.queue("q")).items == 1
+    held = await each.start(each.client.take("empty", timeout=None))
+    held.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await held
+    assert await each.client.put("empty", 1) is False
+    assert (await each.client.take("empty")).attempts == 1
+    await each.aclose()
+
+
 @served
 async def test_a_drained_service_refuses_waits_after_the_patience(each):
     client = each.client

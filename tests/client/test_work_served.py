@@ -79,6 +79,15 @@ async def test_an_item_that_comes_to_no_free_slot_counts_no_attempt(served):
     await stopped(working)
 
 
+async def test_an_item_whose_answer_is_on_its_way_goes_back_at_once(served):
+    working = served.start(["a", "b"])
+    await asyncio.sleep(3)
+    await asyncio.gather(served.client.put("a", 1), served.client.put("b", 2))
+    await asyncio.sleep(4)
+    assert [item for item, _ in served.runs] == [1, 2], "without waiting for the end of a lease"
+    await stopped(working)
+
+
 async def test_a_poisonous_item_is_dead_after_its_attempts(served):
     async def fail(lease):
         served.runs.append(lease.attempts)

@@ -147,12 +147,14 @@ class Operation:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Operation":
         """Read the service's document."""
-        known = {name: document[name] for name in _MEMBERS if name in document}
+        known = dict(document)
+        if not known.keys() <= _MEMBERS:  # of a newer service
+            known = {name: known[name] for name in known.keys() & _MEMBERS}
         known["keys"], known["signals"] = tuple(known["keys"]), tuple(known["signals"])
         return cls(**known, document=document)
 
 
-_MEMBERS: Final = tuple(each.name for each in fields(Operation) if each.name != "document")
+_MEMBERS: Final = frozenset(each.name for each in fields(Operation)) - {"document"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ NEEDS_EXTRA = {
     "service/test_app.py": "starlette",
     "soak/chaos": "msgspec",
     "soak/promises": "msgspec",
+    "soak/rolling": "msgspec",
     "test_ask_a_person.py": "click",
     "test_ask_page.py": "click",
     "test_metrics.py": "prometheus_client",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import secrets
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -26,7 +27,7 @@ from tests.soak.promises.judge import End, Heard, Log, judge
 from tests.soak.promises.person import ROLES
 from tests.soak.promises.rounds import ANNOUNCED, ENDED, PUBLIC_URL, name_of
 
-__all__ = ["Outcome", "run"]
+__all__ = ["Outcome", "Process", "run"]
 
 PEOPLE: Final = 2  # processes of each role; both askers ask every question
 KILL_PERSON_S: Final = 1.0
@@ -46,7 +47,12 @@ class Process:
         job: What it is given at a start.
         hear: Hears of each of its lines.
         interrupted: Counts the steps that were under way when it was killed.
+
+    Attributes:
+        program: Its module.
     """
+
+    program = "tests.soak.promises.person"
 
     def __init__(
         self,
@@ -57,6 +63,7 @@ class Process:
         interrupted: Counter[str],
     ) -> None:
         self.role: Final = role
+        self._command: Final = (sys.executable, "-m", self.program, role)
         self._who, self._job, self._hear = who, job, hear
         self._interrupted: Final = interrupted
         self._runs: Final = count(1)
@@ -65,7 +72,7 @@ class Process:
     async def start(self) -> None:
         """Start it, and wait until its people are at work: on a slow machine each kill has something to interrupt."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.soak.promises.person", self.role),
+            *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
@@ -89,14 +96,15 @@ class Process:
                     del self._steps[line["name"]]
                 self._hear(self._who, line)
 
-    async def close(self) -> None:
-        """Kill it, and hear what it told before."""
+    async def close(self, number: int = signal.SIGKILL) -> int:
+        """Let it end by a signal, and hear what it told before; return its exit code."""
         with suppress(ProcessLookupError):  # it has ended by itself
-            self._process.kill()
+            self._process.send_signal(number)
         await self._reading
-        await self._process.wait()
+        ended = await self._process.wait()
         self._interrupted.update(self._steps.values())
         self._steps.clear()
+        return ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +164,10 @@ async def run(url: str, engine: Server | None, rounds: int, seed: int) -> Outcom
         if engine is not None:
             attacks.append(_each(KILL_ENGINE_S, lambda: _restart_engine(engine, faults)))
         async with under(*attacks):
-            await _until(partial(_all_read, heard, rounds))
+            await until(partial(_all_read, heard, rounds))
         client = Client(workers, draw)
         stack.callback(client.close)
-        await _until(partial(_emptied, client))
+        await until(partial(_emptied, client))
         seconds, last = clock() - began, {name: await _read(client, name) for name in names}
         await witness.caught_up()
     log = noted(witness.entries, Log())
@@ -176,7 +184,7 @@ def _secret_file(stack: AsyncExitStack) -> str:
     return str(path)
 
 
-async def _until(over: Callable[[], Awaitable[tuple[bool, Any]]]) -> None:
+async def until(over: Callable[[], Awaitable[tuple[bool, Any]]]) -> None:
     """Wait until something is over, or is as far as it was a while ago: the rest is lost, and judged as that."""
     clock = asyncio.get_running_loop().time
     before, give_up = None, clock() + PATIENCE_S

@@ -19,7 +19,7 @@ PUBLIC_URL: Final = "http://127.0.0.1"
 CHOICES: Final = ("yes", "no", "later")
 # Answered; answered about when it expires; left alone; rescheduled and left alone.
 KINDS: Final = ("ask", "ask", "ask", "ask", "ask", "ask", "ask", "race", "left", "move")
-TIMEOUTS_S: Final = {"ask": 3600.0, "left": 1.5, "move": 2.0}
+TIMEOUTS_S: Final = {"ask": 3600.0, "pay": 3600.0, "left": 1.5, "move": 2.0}
 MOVED_S: Final = 2.5
 
 

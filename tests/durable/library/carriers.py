@@ -4,14 +4,19 @@ The client of a service speaks to the application itself, in the `VirtualTimeLoo
 """
 
 import asyncio
+import secrets
 
 import httpx2
 
 from purgatory_async.client import AsyncClient, Policy
+from purgatory_async.cluster import MemoryLog
+from purgatory_async.durable import Durable
 from purgatory_async.service.app import create_app
 from purgatory_async.service.settings.settings import Settings
-from tests.conftest import new_virtual_loop
+from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
+from tests.conftest import default_loops, new_virtual_loop
 from tests.durable.library.calls import until
+from tests.durable.log_workers import Store
 from tests.exchange import Exchange
 from tests.service.access.tokens_file import PAD, write_tokens
 
@@ -115,5 +120,78 @@ class _Body(httpx2.AsyncByteStream):
         self._exchange.hang_up()
 
 
-CARRIERS = {"served": ServedCarrier}
+class MemoryCarrier(Carrier):
+    """A `Durable` in memory, which no other one shares."""
+
+    shared = False
+
+    async def open(self, *, owner=None, **settings):
+        return await self._enter("memory:", owner, settings)
+
+    async def _enter(self, store, owner, settings):
+        settings = {"public_url": PUBLIC, **settings}
+        return await self.stack.enter_async_context(Durable(store, owner=owner, **settings))
+
+
+class LogCarrier(MemoryCarrier):
+    """Some on one log, in virtual time."""
+
+    shared = True
+
+    async def open(self, *, owner=None, **settings):
+        self._store = vars(self).get("_store") or self.make()
+        secret = self.folder / "secret"
+        secret.write_text("0123456789abcdef" * 2)
+        secret.chmod(0o600)
+        if settings.get("public_url", PUBLIC) is not None:
+            settings["link_secret"] = secret
+        return await self._enter(self.store(), owner, {"checkpoints": False, **settings})
+
+    def make(self):
+        """Make an empty store."""
+        return Store()
+
+    def store(self):
+        """What each of them is given."""
+        return MemoryLog(self._store)
+
+
+class SqliteCarrier(LogCarrier):
+    """Some on a file, in real time."""
+
+    new_loop = staticmethod(default_loops()["asyncio"])
+
+    def make(self):
+        return f"sqlite:///{self.folder}/store.db"
+
+    def store(self):
+        return self._store
+
+
+class PostgresCarrier(SqliteCarrier):
+    """Some on the tables of a server."""
+
+    new_loop = staticmethod(default_loops().get("uvloop") or default_loops()["asyncio"])
+
+    def make(self):
+        need_postgres()
+        return f"{shared(Postgres).url}?name=log_{secrets.token_hex(6)}"
+
+
+class RedisCarrier(PostgresCarrier):
+    """Some on a stream of a server."""
+
+    def make(self):
+        need_redis()
+        return f"{shared(RedisServer).url}?name=log_{secrets.token_hex(6)}"
+
+
+CARRIERS = {
+    "memory": MemoryCarrier,
+    "log": LogCarrier,
+    "served": ServedCarrier,
+    "sqlite": SqliteCarrier,
+    "postgres": PostgresCarrier,
+    "redis": RedisCarrier,
+}
 SLOW = frozenset({"sqlite", "postgres", "redis"})

@@ -34,7 +34,6 @@ KILL_PERSON_S: Final = 1.0
 KILL_ENGINE_S: Final = 8.0
 LOOK_S: Final = 0.2
 PATIENCE_S: Final = 60.0
-LAST: Final = {"read", "acknowledged", "unanswered"}
 FLAGS: Final = ("--retention", "60m", "--max-wait", "10s", "--jitter", "0", "--public-url", PUBLIC_URL)
 
 
@@ -50,9 +49,11 @@ class Process:
 
     Attributes:
         program: Its module.
+        last: The steps with which something is over.
     """
 
     program = "tests.soak.promises.person"
+    last = frozenset({"read", "acknowledged", "unanswered"})
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Process:
             if text.endswith(b"\n"):  # else it was killed meanwhile
                 line = json.loads(text)
                 self._steps[line["name"]] = line["step"]
-                if line["step"] in LAST:
+                if line["step"] in self.last:
                     del self._steps[line["name"]]
                 self._hear(self._who, line)
 

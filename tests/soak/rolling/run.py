@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import count, cycle
 from typing import Any, Final
 
 from purgatory_async.durable import Durable
@@ -46,6 +46,7 @@ class Outcome:
 
 class _Process(Process):
     program = "tests.soak.rolling.worker"
+    last = frozenset({"read", "answered", "delivered", "put", "ran", "moved", "unanswered"})
 
 
 class _Workers:
@@ -129,20 +130,18 @@ async def run(url: str, seconds: int, seed: int, fault: str = "") -> Outcome:
 
 
 async def _roll(workers: _Workers, faults: Faults, draw: random.Random) -> None:
-    """Restart one worker after the other; a restart that has begun also ends."""
-    restarting = None
+    """Restart a worker each second, in turn; a restart that has begun also ends."""
+    restarting = dict[str, asyncio.Task[None]]()
     try:
-        while True:
-            for each in workers.all:
-                await asyncio.sleep(RESTART_S)
-                killed = draw.random() < KILLED
-                faults.counts["killed" if killed else "left"] += 1
-                number = signal.SIGKILL if killed else signal.SIGTERM
-                restarting = asyncio.create_task(workers.restart(each, faults, number))
-                await asyncio.shield(restarting)
+        for each in cycle(workers.all):
+            await asyncio.sleep(RESTART_S)
+            if each.role in restarting:
+                await asyncio.shield(restarting.pop(each.role))
+            number = signal.SIGKILL if draw.random() < KILLED else signal.SIGTERM
+            faults.counts["killed" if number == signal.SIGKILL else "left"] += 1
+            restarting[each.role] = asyncio.create_task(workers.restart(each, faults, number))
     finally:
-        if restarting is not None:
-            await asyncio.wait([restarting])
+        await asyncio.gather(*restarting.values())
 
 
 def _number(name: str) -> int:

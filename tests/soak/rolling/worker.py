@@ -143,22 +143,22 @@ class Worker:
     async def _put_jobs(self) -> None:
         while True:
             number = self._draw.getrandbits(52)
-            await self._told(JOBS, self._put(number))
+            await self._told(str(number), self._put(number))
             await asyncio.sleep(JOBS_S)
 
     async def _put(self, number: int) -> None:
         if not self._faulty("forget"):
             await self._durable.put(JOBS, number)
-        tell(JOBS, "put", job=number)
+        tell(str(number), "put", job=number)
 
     async def _do(self, lease: Lease) -> None:
         """Do a job, sometimes for longer than its first lease."""
         for _ in range(1 + self._faulty("twice")):
-            tell(JOBS, "run", job=lease.item, lease=lease.id)
+            tell(str(lease.item), "run", job=lease.item, lease=lease.id)
             await asyncio.sleep(
                 self._draw.choice((0, 0.02, 0.1, 0.3, LEASE_S + 1) if lease.item % 16 == 0 else (0, 0.05))
             )
-            tell(JOBS, "ran", job=lease.item, lease=lease.id)
+            tell(str(lease.item), "ran", job=lease.item, lease=lease.id)
 
     def _faulty(self, fault: str) -> bool:
         return self._job["fault"] == fault and self._draw.random() < FAULTY

@@ -6,16 +6,17 @@ import sys
 
 import pytest
 
+from tests.cluster.servers import by_engine, need_postgres, need_redis
 from tests.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
 
 
-def printed(*arguments):
+def printed(*arguments, code=0):
     finished = subprocess.run(
         [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
     )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert finished.returncode == code, finished.stdout + finished.stderr
     return finished.stdout
 
 
@@ -32,6 +33,35 @@ def test_promises_are_kept_when_everything_is_killed():
     name, *figures = [cell.strip() for cell in row.strip("|").split("|")]
     assert name == "sqlite, 40"
     assert figures[5:10] == ["0"] * 5  # lost, doubled, asked twice, early, different
+
+
+def rolled(*arguments, code=0):
+    """The counts of a rolling restart: what was done, and what was lost, doubled, asked twice, early and different."""
+    row = printed("tests.soak.rolling", "--seconds", "4", *arguments, code=code).splitlines()[2]
+    _, _, restarted, ended, jobs, *figures = [cell.strip() for cell in row.strip("|").split("|")]
+    assert all(re.fullmatch(r"[1-9].*", each) for each in (restarted, ended, jobs))
+    return figures[:5]
+
+
+@pytest.mark.parametrize("engine", by_engine(["sqlite", "postgres", "redis"]))
+def test_a_rolling_restart_loses_nothing(engine):
+    need = {"postgres": need_postgres, "redis": need_redis}.get(engine)
+    if need is not None:
+        need()
+    assert rolled("--store", engine) == ["0"] * 5
+
+
+@pytest.mark.parametrize(("fault", "counted"), [("forget", "lost"), ("twice", "doubled")])
+def test_a_planted_fault_of_a_worker_is_counted(fault, counted):
+    counts = dict(
+        zip(
+            ("lost", "doubled", "asked twice", "early", "different"),
+            rolled("--fault", fault, code=1),
+            strict=True,
+        )
+    )
+    assert counts.pop(counted) != "0"
+    assert set(counts.values()) == {"0"}
 
 
 def test_a_race_keeps_what_a_hand_off_promises():

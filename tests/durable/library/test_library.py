@@ -283,11 +283,11 @@ async def test_waits_outlast_a_store_that_goes_and_changes_do_not(server):
         await durable.submit(operation_id="o")
         following = await start(durable.follow("o"))
         asking = await start(durable.ask("p", "Go?"))
-        server.stop()
+        await asyncio.to_thread(server.kill)
         await refused(durable.complete("o", 1), 503, "store-unavailable")
         await refused(durable.submit(), 503, "store-unavailable")
         await until(lambda: not durable.connected)
-        server.start()
+        await asyncio.to_thread(server.start)
         await until(lambda: durable.connected)
         assert not asking.done()
         await durable.complete("o", 1)  # as before, whether that was appended or not

@@ -136,15 +136,12 @@ async def test_a_cancelled_iterator_goes_on_where_it_was(verbs):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"prefixes": "a/"}, TypeError, "prefixes must be an iterable of prefixes"),
-        ({"keys": (1,)}, TypeError, "a key must be text, got 1"),
-    ],
+    ("keys", "prefixes", "words"),
+    [((), "a/", "prefixes must be an iterable of prefixes"), ((1,), (), "a key must be text, got 1")],
 )
-async def test_signals_of_what_is_no_key_are_an_error(verbs, arguments, error, words):
-    with pytest.raises(error, match=words):
-        verbs.signals(*arguments.pop("keys", ()), **arguments)
+async def test_signals_of_what_is_no_key_are_an_error(verbs, keys, prefixes, words):
+    with pytest.raises(TypeError, match=words):
+        verbs.signals(*keys, prefixes=prefixes)
 
 
 async def test_signals_that_cannot_be_followed_are_refused(verbs):

@@ -10,7 +10,7 @@ from purgatory_async.testing import VirtualTimeLoop
 from tests.durable.library.carriers import CARRIERS
 from tests.durable.library.scripts import SCRIPTS, Earlier, Player, Step
 
-PAIRS = [("served", "served")]
+PAIRS = [("memory", "served"), ("log", "served")]
 
 
 async def played(script, pair, folder, spoil=lambda verbs: verbs):

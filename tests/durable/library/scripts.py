@@ -173,7 +173,7 @@ class Player:
         call = self._call(step)
         if step.background:
             self._waiting.append(asyncio.create_task(call))
-            return await later(0)
+            return await later(0.001)  # until it waits
         return await call
 
     async def end(self):

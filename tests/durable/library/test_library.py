@@ -1,4 +1,4 @@
-"""What only `Durable` has: how it is opened, who may use it, what it says of itself, and how it is left."""
+"""What only `Durable` has, on the engines themselves: every call before it is entered and as it is left, outages."""
 
 import asyncio
 import logging
@@ -14,7 +14,6 @@ from purgatory_async.durable import Durable
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis
 from tests.durable.library.calls import every, first, later, refused, start, until
 from tests.durable.log_workers import Store
-from tests.forks import in_child, needs_fork
 from tests.source_tree import ROOT
 
 on_each_loop = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
@@ -54,115 +53,6 @@ async def test_it_must_be_entered_first():
             await call()
 
 
-@on_each_loop
-async def test_it_is_entered_once(url):
-    durable = Durable(url)
-    async with durable as entered:
-        assert entered is durable
-        with pytest.raises(PurgatoryError, match="was entered before"):
-            await durable.__aenter__()
-        assert (await durable.submit(operation_id="o")).pending
-    with pytest.raises(PurgatoryError, match="was entered before"):
-        await durable.__aenter__()
-    assert not durable.connected
-    for call in calls(durable):
-        with pytest.raises(PurgatoryClosed):
-            await call()
-    await durable.__aexit__()
-
-
-@on_each_loop
-async def test_one_that_could_not_be_opened_is_closed(tmp_path):
-    (tmp_path / "store.db").write_bytes(b"no database at all" * 100)
-    durable = Durable(f"sqlite:///{tmp_path}/store.db")
-    with pytest.raises(LogError):
-        await durable.__aenter__()
-    with pytest.raises(PurgatoryError):
-        await durable.submit()
-
-
-@on_each_loop
-async def test_another_loop_is_refused(url):
-    async with Durable(url) as durable:
-
-        def elsewhere():
-            with pytest.raises(PurgatoryError, match="another loop"):
-                asyncio.run(durable.submit())
-
-        await asyncio.to_thread(elsewhere)
-        assert (await durable.submit()).pending
-
-
-@needs_fork
-@on_each_loop
-@pytest.mark.parametrize("store", ["memory:", "file"])
-async def test_a_fork_is_refused_and_does_the_parent_no_harm(url, store):
-    async with Durable(url if store == "file" else store) as durable:
-        await durable.submit(operation_id="o")
-
-        def use():
-            durable.submit().send(None)
-
-        assert in_child(use).startswith("PurgatoryError: ")
-        assert (await durable.status("o")).pending
-        await durable.complete("o")
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"retention": -1}, ValueError, "retention must be from 0 .* got -1"),
-        ({"retention": "1 s"}, ValueError, "retention must follow .* got '1 s'"),
-        ({"max_pending": 0}, ValueError, "max_pending must be .* got 0"),
-        ({"max_pending": 1.5}, TypeError, "max_pending must be .* got"),
-        ({"max_bytes": -5}, ValueError, "max_bytes must be .* got -5"),
-        ({"owner": ""}, ValueError, "owner must have 1 to .* got ''"),
-        ({"owner": "a\n"}, ValueError, r"owner must have 1 to .* got 'a\\n'"),
-        ({"public_url": "here"}, ValueError, "public_url .* got 'here'"),
-        ({"link_secret": "file"}, ValueError, "link_secret must .* got 'file'"),
-    ],
-)
-def test_a_setting_that_cannot_be_is_refused_with_its_value(settings, error, words):
-    with pytest.raises(error, match=words):
-        Durable("memory:", **settings)
-
-
-@pytest.mark.parametrize(
-    ("store", "words"),
-    [
-        ("mysql://me:hush@h/db", "must be one of memory"),
-        ("sqlite:///nowhere/store.db", "the folder of the store must exist, got nowhere"),
-        ("", "must be"),
-    ],
-)
-def test_a_store_that_cannot_be_is_refused_with_its_url(store, words):
-    with pytest.raises(ValueError, match=words) as caught:
-        Durable(store)
-    assert "hush" not in str(caught.value)
-
-
-def test_links_of_a_store_need_a_secret(url):
-    with pytest.raises(ValueError, match="link_secret must be the file of secrets"):
-        Durable(url, public_url="http://localhost")
-
-
-@in_virtual_time
-async def test_settings_that_are_not_given_change_nothing():
-    store = Store()
-    async with Durable(MemoryLog(store), max_pending=2, retention=5) as one:
-        for name in "ab":
-            await one.submit(operation_id=name)
-        await refused(one.submit(), 503, "overloaded")
-        async with Durable(MemoryLog(store)) as two:
-            await refused(two.submit(), 503, "overloaded")
-        async with Durable(MemoryLog(store), max_pending=3) as three:
-            await three.submit(operation_id="c")
-            await refused(one.submit(), 503, "overloaded")
-    with closing(store.folded()) as fold:
-        limits = fold.shared.limits
-        assert (limits.max_pending, limits.retention_us) == (3, 5_000_000)
-
-
 @in_virtual_time
 async def test_what_was_written_elsewhere_is_caught_up_with():
     store = Store()
@@ -182,6 +72,7 @@ async def test_what_was_written_elsewhere_is_caught_up_with():
             await two.caught_up(two.position + 1000, timeout="2s")
 
 
+@pytest.mark.slow
 @on_each_loop
 async def test_leaving_ends_the_waits_and_the_store_keeps_all(url):
     async with Durable(url) as durable:

@@ -63,7 +63,7 @@ async def test_a_cancelled_wait_cancels_its_operation(verbs):
     waiting = await start(verbs.wait("k"))
     [shown] = await every(verbs.operations("k"))
     await cancelled(waiting)
-    assert (await verbs.status(shown.id)).state == "cancelled"
+    assert (await verbs.follow(shown.id, timeout=30)).state == "cancelled"
 
 
 async def test_a_wait_with_a_number_behind_its_keys_is_an_error(verbs):

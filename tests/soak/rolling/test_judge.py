@@ -76,7 +76,7 @@ def test_what_was_told_otherwise_is_counted(fault, more):
     assert faults(more=[{"name": JOBS, **more}]) == {fault: 1}
 
 
-def test_a_job_that_was_done_by_a_killed_worker_may_be_done_again():
+def test_a_job_done_by_a_killed_worker_may_be_done_again():
     done = {"name": JOBS, "step": "ran", "job": 7, "lease": "one"}
     assert faults(more=[done], killed=["run"]) == {}
 

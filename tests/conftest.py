@@ -68,6 +68,7 @@ NEEDS_EXTRA = {
     "soak/chaos": "msgspec",
     "soak/promises": "msgspec",
     "soak/rolling": "msgspec",
+    "soak/shop": "httpx2",
     "test_ask_a_person.py": "click",
     "test_ask_page.py": "click",
     "test_metrics.py": "prometheus_client",

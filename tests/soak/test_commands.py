@@ -64,6 +64,18 @@ def test_a_planted_fault_of_a_worker_is_counted(fault, counted):
     assert set(counts.values()) == {"0"}
 
 
+@pytest.mark.parametrize("store", by_engine(["sqlite", "postgres"]))
+def test_the_shop_loses_nothing_while_its_workers_restart(store):
+    pytest.importorskip("fastapi")
+    if store == "postgres":
+        need_postgres()
+        pytest.importorskip("psycopg")
+    row = printed("tests.soak.shop", "--seconds", "6", "--store", store).splitlines()[2]
+    name, *figures = [cell.strip() for cell in row.strip("|").split("|")]
+    assert name == f"{store}, 6"
+    assert figures[6:9] == ["0"] * 3  # lost, doubled, different
+
+
 def test_a_race_keeps_what_a_hand_off_promises():
     rows = [re.split(r"  +", row) for row in printed("tests.soak.race", "--rounds", "800").splitlines()[1:]]
     assert {row[-1] for row in rows} == {"met", "shown"}

@@ -3,6 +3,7 @@
 Appends of all processes take turns on a lock file, whose queue is fair; SQLite's own busy wait sleeps and is not.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -206,10 +207,8 @@ class SqliteWriter(_File):
     """
 
     def __init__(self, path: Path, sync: str, epoch: str) -> None:
-        flags = os.O_RDWR | os.O_CLOEXEC | (0 if epoch else os.O_CREAT)
         try:
-            # SQLite would let others read the file.
-            os.close(os.open(path, flags, 0o600))
+            _require_file(path, create=not epoch)
             self._mark: Final = EndMarkFile(path, create=not epoch)
         except OSError as error:
             if epoch and isinstance(error, FileNotFoundError):
@@ -364,6 +363,20 @@ class SqliteWriter(_File):
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+
+
+def _require_file(path: Path, *, create: bool) -> None:
+    """Raise `OSError` unless a file is there and may be written; SQLite would create one that others can read.
+
+    One that exists is not opened: to close it would release the locks that SQLite has of this process, and then the
+    last connection of another one takes the write-ahead log away.
+    """
+    if create and not path.exists():
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600))
+    path.stat()
+    if path.is_dir() or not os.access(path, os.R_OK | os.W_OK):
+        number = errno.EISDIR if path.is_dir() else errno.EACCES
+        raise OSError(number, os.strerror(number), f"{path}")
 
 
 def check_file_system(path: Path) -> None:

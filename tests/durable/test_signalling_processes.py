@@ -125,7 +125,7 @@ def test_plain_and_async_writers_share_one_order(url):
     asyncio.run(write_all())
     for process in running:
         _, errors = process.communicate()
-        assert (process.returncode, errors) == (0, "")
+        assert (process.returncode, errors) == (0, ""), errors
     found = told(url)
     assert len(found) == 2 * WRITERS
     assert {key: values for key, values in found.items() if values != list(range(EACH))} == {}

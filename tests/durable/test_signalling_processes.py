@@ -25,7 +25,7 @@ from tests.processes import Served, python
 pytestmark = pytest.mark.slow
 
 WRITERS = 4
-EACH = 60
+EACH = 40
 PLAIN = """
 import sys
 from purgatory_async.durable import signal

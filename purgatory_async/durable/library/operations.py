@@ -18,19 +18,13 @@ from purgatory_async.cluster import LogError, LogUnavailable
 from purgatory_async.cluster.connection import Backoff
 from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.messages import (
-    Attach,
-    Complete,
-    Fail,
-    LinkBody,
-    PersonsAnswer,
-    Reschedule,
     Submit,
 )
 from purgatory_async.durable.documents.names import checked_id, new_id
 from purgatory_async.durable.fold.entries import EndOperation
 from purgatory_async.durable.fold.operations import Operation as Known
 from purgatory_async.durable.later import at_last
-from purgatory_async.durable.library.asking import Asking, Caller, convert, plain, read, verb
+from purgatory_async.durable.library.asking import Asking, Caller, convert, plain, read, verb, written
 from purgatory_async.durable.library.waits import LocalWaits
 from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.verbs.answers import (
@@ -51,17 +45,10 @@ from purgatory_async.durable.verbs.keeper import Keeper
 from purgatory_async.durable.verbs.links import link_order, make_link
 from purgatory_async.durable.verbs.listing import Listed, list_page
 from purgatory_async.durable.verbs.pages import MAX_LIMIT
-from purgatory_async.durable.verbs.submissions import entry_of
+from purgatory_async.durable.verbs.submissions import ATTACH, SUBMIT, entry_of
 from purgatory_async.durable.waiting.waiters import end_of
 from purgatory_async.durations import Duration, as_seconds, in_body
 
-_SUBMIT: Final = msgspec.json.Decoder(Submit)
-_ATTACH: Final = msgspec.json.Decoder(Attach)
-_COMPLETE: Final = msgspec.json.Decoder(Complete)
-_FAIL: Final = msgspec.json.Decoder(Fail)
-_ANSWER: Final = msgspec.json.Decoder(PersonsAnswer)
-_RESCHEDULE: Final = msgspec.json.Decoder(Reschedule)
-_LINK: Final = msgspec.json.Decoder(LinkBody)
 _PENDING: Final = frozenset({None, Outcome.CLOSED})
 """Outcomes of an operation that has not ended: it is closed with a state that was given up."""
 
@@ -81,13 +68,13 @@ class Operations(Asking):
     @verb
     async def submit(self, body: Mapping[str, Any], operation_id: str | None = None) -> Operation:
         """Submit an operation."""
-        return self._shown(await self._submitted(read({**body, **given(id=operation_id)}, _SUBMIT)))
+        return self._shown(await self._submitted(read({**body, **given(id=operation_id)}, SUBMIT)))
 
     @verb
     async def wait(self, body: Mapping[str, Any]) -> Operation:
         """Submit an operation, and return it once it has ended; an exception on the way cancels it."""
         usual = isinstance(body["need"], str) and "data" not in body
-        order = convert(body, Submit) if usual else read(body, _SUBMIT)
+        order = convert(body, Submit) if usual else read(body, SUBMIT)
         order.id = new_id()
         try:
             ended = await self._ended(await self._submitted(order), inf)
@@ -156,8 +143,8 @@ class Operations(Asking):
         self, operation_id: str, timeout: Duration | None, deadline: dt.datetime | None
     ) -> Operation:
         """Move a deadline."""
-        body = read(due(timeout, deadline), _RESCHEDULE)
-        return await self._change(operation_id, rescheduling(self._keeper, body, self._caller))
+        text = written(due(timeout, deadline))
+        return await self._change(operation_id, rescheduling(self._keeper, text, self._caller))
 
     @verb
     async def forget(self, operation_id: str) -> None:
@@ -180,8 +167,8 @@ class Operations(Asking):
     @verb
     async def complete(self, operation_id: str, result: object, by: str | None) -> Operation:
         """Complete an operation."""
-        body = read(({} if result is ABSENT else {"result": result}) | given(by=by), _COMPLETE)
-        entry_for = completing(self._keeper, body, self._caller)
+        text = written(({} if result is ABSENT else {"result": result}) | given(by=by))
+        entry_for = completing(self._keeper, text, self._caller)
 
         known = await self._found(operation_id)
         entry = entry_for(known)
@@ -194,14 +181,14 @@ class Operations(Asking):
     @verb
     async def fail(self, operation_id: str, error: object, by: str | None) -> Operation:
         """Let an operation fail."""
-        body = read({"error": error} | given(by=by), _FAIL)
-        return await self._change(operation_id, failing(body, self._caller))
+        text = written({"error": error} | given(by=by))
+        return await self._change(operation_id, failing(text, self._caller))
 
     @verb
     async def answer(self, operation_id: str, choice: str, comment: str | None, by: str | None) -> Operation:
         """Give a person's answer to the question of an operation."""
-        body = read({"choice": choice} | given(comment=comment, by=by), _ANSWER)
-        return await self._change(operation_id, answering(body, self._caller))
+        text = written({"choice": choice} | given(comment=comment, by=by))
+        return await self._change(operation_id, answering(text, self._caller))
 
     @verb
     async def links(
@@ -209,7 +196,7 @@ class Operations(Asking):
     ) -> Link:
         """Make a link by which a person answers the question of an operation."""
         offered = None if choices is None else listed("choices", choices)
-        order = link_order(read(given(by=by, choices=offered, expires_in=in_body(expires_in)), _LINK))
+        order = link_order(written(given(by=by, choices=offered, expires_in=in_body(expires_in))))
         known = await self._found(operation_id)
         owner = self._caller.grant.owner
         view = plain(make_link(self._keeper.state, self._links, known, order, owner))
@@ -236,7 +223,7 @@ class Operations(Asking):
 
     async def _attached(self, operation_id: str, body: Mapping[str, Any]) -> tuple[Known, bool]:
         """Submit an operation, or attach; return it, and whether it was there."""
-        order = read(body, _ATTACH)
+        order = read(body, ATTACH)
         checked_id(operation_id)
         await self._caught_up()
         keeper, caller = self._keeper, self._caller

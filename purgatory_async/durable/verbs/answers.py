@@ -5,13 +5,16 @@ What has ended before is answered as it is; an equal answer again is no fault.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.durable.documents import OperationView, compact, kept, problems
 from purgatory_async.durable.documents.asks import check_answer, check_by, given_comment
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.fitting import fitting
-from purgatory_async.durable.documents.messages import Complete, Fail, PersonsAnswer, Reschedule
+from purgatory_async.durable.documents.messages import Complete, Fail, Forget, PersonsAnswer, Reschedule
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.operation_rules import answer_of, attached, is_answer_of
 from purgatory_async.durable.fold.operations import Operation
@@ -29,6 +32,12 @@ from purgatory_async.durable.verbs.keeper import Keeper, Submission, accepted
 from purgatory_async.durable.verbs.levels import propose
 from purgatory_async.durable.verbs.links import ask_of
 from purgatory_async.durable.verbs.submissions import deadline_of
+
+_COMPLETE: Final = msgspec.json.Decoder(Complete)
+_FAIL: Final = msgspec.json.Decoder(Fail)
+_ANSWER: Final = msgspec.json.Decoder(PersonsAnswer)
+_RESCHEDULE: Final = msgspec.json.Decoder(Reschedule)
+_FORGET: Final = msgspec.json.Decoder(Forget)
 
 Change = entries.AnyAnswer | entries.RescheduleOperation
 EntryOf = Callable[[Operation], Change]
@@ -103,6 +112,11 @@ def change(keeper: Keeper, operation: Operation, entry: Change, by: Guard) -> La
     return after(propose(keeper.state, entry, by), partial(_changed, keeper, operation, entry))
 
 
+def check_forget(text: bytes) -> None:
+    """Check the body of a request to forget; raises ``malformed`` or ``invalid``."""
+    decoded(text, _FORGET, optional=True)
+
+
 def forget(keeper: Keeper, operation_id: str, by: Guard) -> Later[None]:
     """Forget an operation that has ended; one that is forgotten stays so. The state must have caught up.
 
@@ -133,13 +147,14 @@ def cancel(keeper: Keeper, operation: Operation, by: Guard) -> Later[object]:
 
 
 def completing(
-    keeper: Keeper, body: Complete, by: Guard
+    keeper: Keeper, text: bytes, by: Guard
 ) -> Callable[[Operation], Change | entries.EndOperation]:
     """Return how an operation is completed, whatever its need; at level 1, which has no names, as it was there.
 
     Raises:
-        Problem: ``invalid`` at ``/by``.
+        Problem: ``malformed`` or ``invalid``.
     """
+    body = decoded(text, _COMPLETE, optional=True)
     result, name = kept(body.result), name_of(by, body.by)
 
     def _entry(operation: Operation) -> Change | entries.EndOperation:
@@ -150,24 +165,26 @@ def completing(
     return _entry
 
 
-def failing(body: Fail, by: Guard) -> EntryOf:
+def failing(text: bytes, by: Guard) -> EntryOf:
     """Return how an operation fails, with the reason.
 
     Raises:
-        Problem: ``invalid`` at ``/by`` or ``/error``.
+        Problem: ``malformed`` or ``invalid``.
     """
+    body = decoded(text, _FAIL)
     error, name = compact(body.error), name_of(by, body.by)
     if bytes(error) == b"null":
         raise problems.invalid("/error", f"must be any JSON but null, got {bytes(error).decode()}")
     return lambda operation: entries.FailOperation(id=operation.id, error=error, by=name)
 
 
-def answering(body: PersonsAnswer, by: Guard) -> EntryOf:
+def answering(text: bytes, by: Guard) -> EntryOf:
     """Return how the question of an operation is answered; it raises ``invalid`` if the answer does not fit.
 
     Raises:
-        Problem: ``invalid`` at ``/by``.
+        Problem: ``malformed`` or ``invalid``.
     """
+    body = decoded(text, _ANSWER)
     name = name_of(by, body.by)
 
     def _entry(operation: Operation) -> Change:
@@ -183,14 +200,15 @@ def answering(body: PersonsAnswer, by: Guard) -> EntryOf:
     return _entry
 
 
-def rescheduling(keeper: Keeper, body: Reschedule, by: Guard) -> EntryOf:
+def rescheduling(keeper: Keeper, text: bytes, by: Guard) -> EntryOf:
     """Return how the deadline of a pending operation is moved, from now on; it raises as `check_own`.
 
     Raises:
         Problem: ``invalid``.
     """
+    body = decoded(text, _RESCHEDULE)
     if body.timeout is body.deadline is UNSET:
-        raise problems.invalid("", "must have a timeout or a deadline, null for none, got {}")
+        raise problems.invalid("", f"must have a timeout or a deadline, null for none, got {text.decode()}")
     timeout_us, until_us = deadline_of(body.timeout, body.deadline, keeper.state.now_us)
 
     def _entry(operation: Operation) -> Change:
@@ -206,7 +224,7 @@ def name_of(by: Guard, given: str | UnsetType) -> str | None:
     """Return who answers: the owner, or what one that may do all says.
 
     Raises:
-        Problem: ``invalid`` at ``/by``.
+        Problem: ``malformed`` or ``invalid``.
     """
     grant = by.grant
     if isinstance(given, str):

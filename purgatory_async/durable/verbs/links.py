@@ -3,10 +3,12 @@
 import datetime as dt
 from typing import Final, NamedTuple
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.durable.documents import Ask, problems
 from purgatory_async.durable.documents.asks import check_by
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.fitting import fitting
 from purgatory_async.durable.documents.messages import LinkBody, LinkView
 from purgatory_async.durable.fold.operations import Operation
@@ -17,6 +19,7 @@ from purgatory_async.durable.state import State
 from purgatory_async.durable.verbs.durations import duration_us
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LINK: Final = msgspec.json.Decoder(LinkBody)
 _LEAST_US: Final = SECOND
 _MOST_US: Final = 366 * 86_400 * SECOND
 
@@ -29,12 +32,13 @@ class LinkOrder(NamedTuple):
     lasts_us: int | None
 
 
-def link_order(body: LinkBody) -> LinkOrder:
-    """Check what a link is to say.
+def link_order(text: bytes) -> LinkOrder:
+    """Read what a link is to say.
 
     Raises:
-        Problem: ``invalid``.
+        Problem: ``malformed`` or ``invalid``.
     """
+    body = decoded(text, _LINK, optional=True)
     by = None if isinstance(body.by, UnsetType) else _checked_by(body.by)
     lasts_us = None if isinstance(body.expires_in, UnsetType) else _checked_time(body.expires_in)
     return LinkOrder(by, body.choices, lasts_us)

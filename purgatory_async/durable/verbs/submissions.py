@@ -1,13 +1,15 @@
 """The bodies of submissions as entries of the log."""
 
 from collections.abc import Callable
+from typing import Final
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.deadlines import due_us
 from purgatory_async.durable.documents import kept, problems
 from purgatory_async.durable.documents.asks import check_ask
-from purgatory_async.durable.documents.messages import MAX_KEEP, MAX_LISTED, Attach
+from purgatory_async.durable.documents.messages import MAX_KEEP, MAX_LISTED, Attach, Submit
 from purgatory_async.durable.documents.names import checked_key, distinct_keys
 from purgatory_async.durable.fold.entries import SubmitOperation, Text
 from purgatory_async.durable.fold.shared import microseconds
@@ -15,6 +17,9 @@ from purgatory_async.durable.grants import Permission
 from purgatory_async.durable.history import SINCE_GRAMMAR, continues, parse_since
 from purgatory_async.durable.state import Guard, State
 from purgatory_async.durations import checked_timeout
+
+SUBMIT: Final = msgspec.json.Decoder(Submit)
+ATTACH: Final = msgspec.json.Decoder(Attach)
 
 
 def entry_of(order: Attach, operation_id: str, state: State, by: Guard) -> SubmitOperation:

@@ -1,14 +1,8 @@
 """``/v1/operations/{id}/...``: complete, fail, answer, reschedule and forget operations."""
 
 from collections.abc import Callable
-from typing import Final, TypeVar
-
-import msgspec
-from msgspec import Struct
 
 from purgatory_async.durable.documents import problems
-from purgatory_async.durable.documents.decoding import decoded
-from purgatory_async.durable.documents.messages import Complete, Fail, Forget, PersonsAnswer, Reschedule
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.later import after
@@ -16,6 +10,7 @@ from purgatory_async.durable.verbs.answers import (
     Change,
     answering,
     change,
+    check_forget,
     completing,
     failing,
     forget,
@@ -29,42 +24,34 @@ from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, REPLAYED, Answer
 from purgatory_async.service.http_service import HttpService
 
-COMPLETE: Final = msgspec.json.Decoder(Complete)
-FAIL: Final = msgspec.json.Decoder(Fail)
-ANSWER: Final = msgspec.json.Decoder(PersonsAnswer)
-RESCHEDULE: Final = msgspec.json.Decoder(Reschedule)
-FORGET: Final = msgspec.json.Decoder(Forget)
-
-B = TypeVar("B", bound=Struct)
-
 
 def complete_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations/{id}/complete``: complete an operation, whatever its need."""
-    body, text = _begun(request, COMPLETE, optional=True)
-    return _change(service, request, text, completing(service, body, request))
+    text = _begun(request)
+    return _change(service, request, text, completing(service, text, request))
 
 
 def fail_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations/{id}/fail``: let an operation fail, with the reason."""
-    body, text = _begun(request, FAIL)
-    return _change(service, request, text, failing(body, request))
+    text = _begun(request)
+    return _change(service, request, text, failing(text, request))
 
 
 def answer_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations/{id}/answer``: give a person's answer to the question of an operation."""
-    body, text = _begun(request, ANSWER)
-    return _change(service, request, text, answering(body, request))
+    text = _begun(request)
+    return _change(service, request, text, answering(text, request))
 
 
 def reschedule_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations/{id}/reschedule``: move the deadline of a pending operation, from now on."""
-    body, text = _begun(request, RESCHEDULE)
-    return _change(service, request, text, rescheduling(service, body, request))
+    text = _begun(request)
+    return _change(service, request, text, rescheduling(service, text, request))
 
 
 def forget_operation(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations/{id}/forget``: forget an operation that has ended, as its maker has what it needs."""
-    _begun(request, FORGET, optional=True)
+    check_forget(_begun(request))
 
     def _forget(_: None) -> Given:
         return after(forget(service, id_of(request), request), lambda _: Answer(204))
@@ -72,13 +59,12 @@ def forget_operation(service: HttpService, request: Request) -> Given:
     return after(service.caught_up(), _forget)
 
 
-def _begun(request: Request, decoder: msgspec.json.Decoder[B], *, optional: bool = False) -> tuple[B, bytes]:
-    """Check a request, and return its body, decoded and as text."""
+def _begun(request: Request) -> bytes:
+    """Check a request, and return its body."""
     request.check_accept(JSON)
     request.query()
     id_of(request)
-    text = request.body()
-    return decoded(text, decoder, optional=optional), text
+    return request.body()
 
 
 def _change(

@@ -1,11 +1,5 @@
 """``/v1/operations/{id}/links``: make a link to a question."""
 
-from typing import Final
-
-import msgspec
-
-from purgatory_async.durable.documents.decoding import decoded
-from purgatory_async.durable.documents.messages import LinkBody
 from purgatory_async.durable.later import after
 from purgatory_async.durable.verbs import links
 from purgatory_async.service.api.operations import id_of, operation_of
@@ -14,15 +8,13 @@ from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, answer
 from purgatory_async.service.http_service import HttpService
 
-_LINK: Final = msgspec.json.Decoder(LinkBody)
-
 
 def make_link(service: HttpService, request: Request) -> Given:
     """``POST /v1/operations/{id}/links``: make a link by which a person answers, without a token."""
     request.check_accept(JSON)
     request.query()
     id_of(request)
-    order = links.link_order(decoded(request.body(), _LINK, optional=True))
+    order = links.link_order(request.body())
 
     def _made(_: None) -> Given:
         operation = operation_of(service, request)

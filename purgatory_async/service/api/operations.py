@@ -9,7 +9,7 @@ from purgatory_async import Outcome
 from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.long_lists import check_list
-from purgatory_async.durable.documents.messages import MAX_LISTED, Attach, Submit
+from purgatory_async.durable.documents.messages import MAX_LISTED, Attach
 from purgatory_async.durable.documents.names import checked_id, new_id
 from purgatory_async.durable.documents.problems import Kind
 from purgatory_async.durable.fold.entries import SubmitOperation
@@ -18,7 +18,7 @@ from purgatory_async.durable.later import after
 from purgatory_async.durable.verbs.answers import as_present, attach, cancel, view_of
 from purgatory_async.durable.verbs.keeper import Submission
 from purgatory_async.durable.verbs.listing import Listed, checked_state, list_page
-from purgatory_async.durable.verbs.submissions import entry_of
+from purgatory_async.durable.verbs.submissions import ATTACH, SUBMIT, entry_of
 from purgatory_async.durable.waiting.waiters import end_of
 from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.paging import limit_of
@@ -35,8 +35,6 @@ from purgatory_async.service.records import Headers
 
 A = TypeVar("A", bound=Attach)
 
-SUBMIT: Final = msgspec.json.Decoder(Submit)
-ATTACH: Final = msgspec.json.Decoder(Attach)
 _FOUND: Final = 200
 ATTACHED: Final = ("X-Purgatory-Attached", "true")
 _NO_LONGER_HELD: Final = frozenset({HttpKind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVERLOADED})

@@ -4,19 +4,18 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
-from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer
+from purgatory_async import PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.client._async_verbs import AsyncVerbs
 from purgatory_async.client._backend import Backend
 from purgatory_async.client._bodies import asked
 from purgatory_async.client._model import Operation
 from purgatory_async.client.values import UNSET
 from purgatory_async.clock import MAX_TIMEOUT
-from purgatory_async.cluster import Log, LogError
+from purgatory_async.cluster import Log, LogDamaged, LogError
 from purgatory_async.durable.backing import Backing, keep
 from purgatory_async.durable.checkpoints.checkpointer import RETRY_S, Checkpointer
 from purgatory_async.durable.documents.asks import check_by
@@ -31,15 +30,12 @@ from purgatory_async.durable.links.link import Signer, random_signer
 from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.links.public_url import public_url as parsed_public_url
 from purgatory_async.durable.links.secrets_file import read_secrets
-from purgatory_async.durable.on_log import OnLog
 from purgatory_async.durable.urls import Store, parsed
 from purgatory_async.durable.verbs.keeper import Keeper, utc_now
 from purgatory_async.durations import Duration, as_seconds
 from purgatory_async.errors import check_limit, refuse_number
 from purgatory_async.events import Observer
 
-LEAVING_S: Final = 1.0
-"""How long leaving waits for the store to take what ended calls leave there."""
 _LOGGER: Final = logging.getLogger(__name__)
 _MEMORY: Final = frozenset({"memory:", "memory"})
 
@@ -272,22 +268,9 @@ class _Open:
             self._task.cancel()
             await asyncio.wait({self._task})
         try:
-            await self._append_rest()
             await self.keeper.aclose()
         finally:
             await asyncio.wait({self._task})  # what it raises was raised, or reported when it came
-
-    async def _append_rest(self) -> None:
-        """Append what ended calls leave behind, if the store answers soon: places in line, operations of waits.
-
-        Without it an item would be leased to a taker that is gone, and a cancelled wait's operation stay pending.
-        """
-        state = self.keeper.state
-        if isinstance(state, OnLog) and state.connected:
-            with suppress(TimeoutError, LogError, PurgatoryFull):
-                async with asyncio.timeout(LEAVING_S):
-                    await self.waits.takers.gone()
-                    await state.proposals.flushed()
 
     def _why_closed(self) -> LogError | PurgatoryClosed:
         """Make the reason, a new one for each wait: with each raise its traceback grows."""
@@ -300,8 +283,11 @@ class _Open:
         error = None if task.cancelled() else task.exception()
         if error is None or not self._loaded.done() or self._owner._closed:
             return
-        self._failure = f"{self._owner!r} cannot be kept up to date: {error}"
-        _LOGGER.error("%s", self._failure)
+        # What is stored at a damaged entry is for the log of the process only.
+        at = error.position if isinstance(error, LogDamaged) else None
+        why = error if at is None else f"its log is damaged at entry {at}"
+        self._failure = f"{self._owner!r} cannot be kept up to date: {why}"
+        _LOGGER.error("%r cannot be kept up to date: %s", self._owner, error)
         self.waits.close()
 
 

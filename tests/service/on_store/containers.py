@@ -1,8 +1,8 @@
-"""Every collection that a service keeps, found by walking its objects."""
+"""Every collection that a service, or a `Durable`, keeps: found by walking its objects."""
 
 import functools
 import types
-from collections import deque
+from collections import Counter, deque
 
 KINDS = (dict, list, set, deque, bytearray)
 LOOKED_AT = 50  # of each collection: its first objects show what kind the others are
@@ -11,7 +11,12 @@ OURS = ("purgatory_async.durable.", "purgatory_async.service.")
 
 def containers(*roots):
     """Return the collections that can be reached from some objects: ``module:Class.attribute``."""
-    found, seen, todo = set(), {}, list(roots)
+    return set(sizes(*roots))
+
+
+def sizes(*roots):
+    """Return how much those have that can be reached, all of one name together."""
+    found, seen, todo = Counter(), {}, list(roots)
     while todo:
         thing = todo.pop()
         if id(thing) in seen:
@@ -24,7 +29,7 @@ def containers(*roots):
                 todo.append(value)
                 if isinstance(value, KINDS):
                     module = kind.__module__.removeprefix("purgatory_async.").removeprefix("service.")
-                    found.add(f"{module}:{kind.__qualname__}.{name}")
+                    found[f"{module}:{kind.__qualname__}.{name}"] += len(value)
     return found
 
 

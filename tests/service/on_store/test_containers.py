@@ -31,7 +31,8 @@ BOUNDS = {
         held.stream:Streams.running held.takers:HeldTakers._left held.takers:HeldTakers._leased
         http.traffic:Traffic.held app:Application.held held.requests:HeldRequests._ended
         durable.fold.queues:Queues.takers durable.fold.leases:Line.by_writer durable.fold.takes:Take.in_line
-        durable.waiting.pacing:Pace._batches
+        durable.waiting.pacing:Pace._batches durable.waiting.takers:Takers._leased
+        durable.waiting.takers:Takers._left
     """,
     "requests under way, or connections": """
         access.check:Access._present app:Application.tasks http.unsent:Unsent._senders
@@ -63,6 +64,7 @@ BOUNDS = {
         durable.tasks:Tasks._running durable.stats.recent:Recent._row durable.stats.recent:Recent._rows
         durable.stats.recent:Window._slots durable.stats.recent:_Slot.counts held.held:Held._hearers
         durable.stats.survey:Survey._narrower
+        durable.library.waits:LocalWaits._hearers
     """,
 }
 

@@ -60,13 +60,13 @@ class Signals(Asking):
         above, timer = decoded_integer("index", str(index), 0, MAX_INDEX), self._keeper.timer
         until = timer.time() + longest_wait(timeout)
         await self._waits.patiently(until)
-        while (view := newer(self._keeper.fold, key, above)) is None:
+        while (view := newer(fold := self._keeper.fold, key, above)) is None:
             left = until - timer.time()
             if left <= 0:
                 return None
             await self._until_signal(key, None if left == inf else left)
-            # The state may have been loaded again: then it shows too little until it has caught up.
-            if newer(self._keeper.fold, key, above) is None:
+            # A state that was loaded again shows too little until it has caught up.
+            if self._keeper.fold is not fold or newer(fold, key, above) is None:
                 await self._waits.patiently(until)
         return key_state(plain(view))
 

@@ -127,7 +127,7 @@ async def test_a_take_whose_time_ends_without_its_store_is_refused(members):
     await refused(asyncio.wait_for(taking, 30), 503, "store-unavailable")
 
 
-async def test_changes_of_queues_are_refused_while_the_store_is_away(members):
+async def test_changes_are_refused_while_the_store_is_away(members):
     here = await members.open()
     await here.put("q", 1)
     lease = await here.take("q", lease=900)
@@ -149,7 +149,7 @@ async def test_changes_of_queues_are_refused_while_the_store_is_away(members):
         await refused(asyncio.wait_for(call, 10), 503, "store-unavailable")
 
 
-async def test_a_take_cancelled_without_its_store_leaves_its_line_later(members):
+async def test_a_take_cancelled_without_its_store_leaves_its_line(members):
     here, other = await members.open(), await members.open()
     taking = await start(here.take("q", timeout=None))
     here.link.away = True

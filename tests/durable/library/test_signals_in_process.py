@@ -61,7 +61,7 @@ async def test_signals_cancelled_anywhere_come_once_each():
         assert traces(verbs) == before
 
 
-async def test_signals_of_another_process_cancelled_anywhere_come_once(members):
+async def test_signals_from_elsewhere_cancelled_anywhere_come_once(members):
     here, other = await members.open(), await members.open()
     numbers, found, signals = count(1), [], here.signals("k", prefixes=["p/"], since=0)
 
@@ -177,7 +177,7 @@ async def test_readers_go_on_after_a_reload(members):
     assert (state.value, values(found)) == ("new", ["new"])
 
 
-async def test_a_loss_of_history_is_a_gap_to_signals_and_none_to_a_watch(members):
+async def test_a_loss_is_a_gap_to_signals_and_none_to_a_watch(members):
     here = await members.open()
     await here.signal("k", "kept")
     index = (await here.read("k")).index

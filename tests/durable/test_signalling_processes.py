@@ -6,7 +6,7 @@ import random
 import signal as signals
 import sqlite3
 from collections import defaultdict
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 from msgspec import Raw
@@ -20,7 +20,7 @@ from tests.cluster.reading import read
 from tests.cluster.servers import by_engine
 from tests.durable.checkpoints.conftest import append, url_on
 from tests.forks import exit_code, fork, needs_fork
-from tests.processes import Served, python
+from tests.processes import WHOLE_S, Served, python
 
 pytestmark = pytest.mark.slow
 
@@ -61,21 +61,27 @@ async def begin(url):
         await append(log, SetLevel(level=2))
 
 
+async def followed(url, end):
+    """The values of each key's signals in the order in which a follower has them, without holes."""
+    async with opened(parsed(url)) as (log, _):
+        entries = await read(log, end)
+    assert [entry.position for entry in entries] == list(range(1, end + 1))
+    assert sorted(entry.at_us for entry in entries) == [entry.at_us for entry in entries]
+    found = defaultdict(list)
+    for entry in entries:
+        decoded = decode(entry.data)
+        if isinstance(decoded, SignalKey):
+            found[decoded.key].append(int(bytes(decoded.value)))
+    return found
+
+
 def told(url):
-    """The values of each key's signals, in the order of the log, which has no holes."""
+    """The same of all that is there."""
 
     async def values():
         async with opened(parsed(url)) as (log, _):
             end = await append(log, Tick())  # with which Postgres moves what was proposed
-            entries = await read(log, end)
-        assert [entry.position for entry in entries] == list(range(1, end + 1))
-        assert sorted(entry.at_us for entry in entries) == [entry.at_us for entry in entries]
-        found = defaultdict(list)
-        for entry in entries:
-            decoded = decode(entry.data)
-            if isinstance(decoded, SignalKey):
-                found[decoded.key].append(int(bytes(decoded.value)))
-        return found
+        return await followed(url, end)
 
     return asyncio.run(values())
 
@@ -117,16 +123,21 @@ def test_plain_and_async_writers_share_one_order(url):
     plain = [PLAIN] * WRITERS
     if url.startswith("sqlite"):
         plain[:2] = [IN_TRANSACTIONS] * 2
-    running = [python("-c", code, url, f"plain{n}", EACH) for n, code in enumerate(plain)]
 
     async def write_all():
-        await asyncio.gather(*(write(url, f"async{n}") for n in range(WRITERS)))
+        async with asyncio.timeout(WHOLE_S):
+            following = followed(url, 1 + 2 * WRITERS * EACH)
+            return (await asyncio.gather(following, *(write(url, f"async{n}") for n in range(WRITERS))))[0]
 
-    asyncio.run(write_all())
-    for process in running:
-        _, errors = process.communicate()
-        assert (process.returncode, errors) == (0, ""), errors
-    found = told(url)
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(python("-c", code, url, f"plain{n}", EACH)) for n, code in enumerate(plain)
+        ]
+        found = asyncio.run(write_all())
+        for process in running:
+            _, errors = process.communicate()
+            assert (process.returncode, errors) == (0, "")
+    assert told(url) == found
     assert len(found) == 2 * WRITERS
     assert {key: values for key, values in found.items() if values != list(range(EACH))} == {}
 

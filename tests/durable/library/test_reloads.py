@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 
+from purgatory_async.client import SignalGap
 from purgatory_async.durable.fold.entries import AnswerOperation, SubmitOperation
 from tests.durable.library.calls import cancelled, later, refused, start
 
@@ -208,3 +209,117 @@ async def test_a_wait_cancelled_in_a_reload_leaves_nothing(members):
     here.link.away = False
     await here.caught_up()
     assert here._open.waits.count == 0
+
+
+# Signals, items and events.
+
+
+async def test_a_watch_returns_what_a_reload_brought_or_goes_on(members):
+    here = await members.open()
+    watching = await start(here.watch("k", 0))
+    still = await start(here.watch("other", 0))
+    await members.fall_behind(here, lambda other: other.signal("k", 1))
+    assert (await asyncio.wait_for(watching, 1)).value == 1
+    assert not still.done()
+    await here.signal("other", 2)
+    assert (await asyncio.wait_for(still, 1)).value == 2
+
+
+async def test_signals_come_whole_over_a_reload(members):
+    here = await members.open()
+    signals = here.signals("k")
+    reading = await start(anext(signals))
+
+    async def happen(other):
+        for value in range(3):
+            await other.signal("k", value)
+
+    await members.fall_behind(here, happen)
+    values = [(await asyncio.wait_for(reading, 1)).value]
+    values += [(await asyncio.wait_for(anext(signals), 1)).value for _ in range(2)]
+    assert values == [0, 1, 2]
+
+
+async def test_lost_signals_are_a_gap(members):
+    here = await members.open()
+    signals = here.signals("k", since=0)
+    await here.signal("k", "kept")
+    assert (await anext(signals)).value == "kept"
+    await here.signal("k", "lost")
+    assert (await anext(signals)).value == "lost"
+    reading = await start(anext(signals))
+    await members.lose(1)
+    with pytest.raises(SignalGap):
+        await asyncio.wait_for(reading, 1)
+    await here.signal("k", "next")
+    assert [(await asyncio.wait_for(anext(signals), 1)).value for _ in range(2)] == ["kept", "next"]
+
+
+async def test_a_loss_of_other_entries_is_a_gap_for_a_reader_too(members):
+    here = await members.open()
+    signals = here.signals("k", since=0)
+    await here.signal("k", 1)
+    assert (await anext(signals)).value == 1
+    reading = await start(anext(signals))
+    await here.submit(operation_id="lost")
+    await members.lose(1)
+    await here.signal("k", 2)
+    with pytest.raises(SignalGap):  # its place is of the history before
+        await asyncio.wait_for(reading, 1)
+    assert [(await asyncio.wait_for(anext(signals), 1)).value for _ in range(2)] == [1, 2]
+
+
+async def test_a_taker_gets_what_it_was_lent_before_a_reload(members):
+    here = await members.open()
+    taking = [await start(here.take("q", timeout=timeout)) for timeout in (None, 500)]
+
+    async def happen(other):
+        await other.put("q", 7)
+
+    await members.fall_behind(here, happen)
+    assert (await asyncio.wait_for(taking[0], 1)).item == 7
+    assert not taking[1].done()
+    await here.put("q", 8)
+    assert (await asyncio.wait_for(taking[1], 1)).item == 8
+
+
+async def test_a_taker_stands_in_line_again_after_a_loss(members):
+    here = await members.open()
+    taking = await start(here.take("q", timeout=None))
+    lost = next(number for number, kind in enumerate(members.store.kinds()) if kind == "WantItem")
+    await members.lose(len(members.store.history[members.store.epoch]) - lost)
+    assert not taking.done()
+    other = await members.open()
+    await other.put("q", 7)
+    lease = await asyncio.wait_for(taking, 1)
+    assert (lease.item, lease.attempts) == (7, 1)
+    await here.acknowledge(lease)
+
+
+async def test_a_taker_goes_on_when_the_store_is_back(members):
+    here, other = await members.open(), await members.open()
+    taking = await start(here.take("q", timeout=None))
+    here.link.away = True
+    await later(60)  # its line is lost, as it is silent
+    await other.signal("tick")
+    assert not other.keeper.fold.queues.takers
+    assert not taking.done()
+    here.link.away = False
+    await later(5)
+    await other.put("q", 7)
+    assert (await asyncio.wait_for(taking, 2)).item == 7
+    assert [each async for each in other.items("q")] == []
+
+
+async def test_a_stream_of_events_has_a_gap_after_a_loss(members):
+    here = await members.open()
+    events = here.events()
+    reading = await start(anext(events))
+    await here.submit(operation_id="o")
+    assert (await reading).data["id"] == "o"
+    reading = await start(anext(events))
+    await members.lose(1)
+    assert (await asyncio.wait_for(reading, 1)).kind == "gap"
+    await here.submit(operation_id="p")
+    assert (await asyncio.wait_for(anext(events), 1)).data["id"] == "p"
+    await events.aclose()

@@ -1,6 +1,5 @@
 """Applications with a `Durable` and a service, each a process, on one store."""
 
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -48,9 +47,7 @@ def test_two_applications_and_a_service_have_one_state(store, started):
     here, there = started(Application(store, owner="ann")).ready(), started(Application(store)).ready()
     served = started(Served("--store", store, "--jitter", "0")).ready()
     asking = here.start("ask", "a", **ASK)
-    following = there.start("follow", "b")
-    time.sleep(0.1)
-    assert following.result(PATIENCE_S) == ["refused", 404, "unknown-operation"]
+    assert there.call("follow", "b") == ["refused", 404, "unknown-operation"]
     until(lambda: served.request("GET", "/v1/operations/a").status == 200, "the question")
     held = served.hold("GET", "/v1/operations/a?wait=40s")
     everywhere = [here.start("follow", "a"), there.start("follow", "a"), there.start("ask", "a", **ASK)]
@@ -82,18 +79,18 @@ def test_a_process_that_was_killed_holds_nothing_back(store, started):
     here, there = started(Application(store)).ready(), started(Application(store)).ready()
     here.call("put", "q", 1)
     lease = here.call("take", "q", lease=2)
-    lines = [here.start("take", "empty") for _ in range(3)]
+    lines = [here.start("take", "empty", timeout=None) for _ in range(3)]
     asking = here.start("ask", "a", **ASK)
     here.call("submit", operation_id="due", timeout=1)
-    until(lambda: there.call("operations", state="pending"), "its operations")
+    until(lambda: there.call("queue", "empty")["takers"] == 3, "its takers")
     here.kill()
     assert not any(each.done() for each in (*lines, asking))
     assert there.call("follow", "due")["state"] == "expired"
-    again = there.call("take", "q")  # its lease is over
+    again = there.call("take", "q", timeout=None)  # once the lease is over
     assert (again["item"], again["attempts"], again["id"] == lease["id"]) == (1, 2, False)
+    until(lambda: there.call("queue", "empty")[0] == "refused", "the end of its lines, and so of the queue")
     there.call("put", "empty", 2)
-    taking = there.start("take", "empty")
-    assert taking.result(PATIENCE_S)["item"] == 2
+    assert there.call("take", "empty")["item"] == 2
     there.call("answer", "a", "yes")
     third = started(Application(store)).ready()
     assert third.call("ask", "a", **ASK)["result"] == {"choice": "yes"}

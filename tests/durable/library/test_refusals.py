@@ -216,22 +216,20 @@ async def check(verbs, verb, arguments, options, line):
         assert f"{fault['pointer']}: {fault['detail']}" == detail
 
 
-@pytest.mark.parametrize("row", range(len(SUBMISSIONS)), ids=lambda row: next(iter(SUBMISSIONS[row][0])))
-async def test_a_submission_that_cannot_be_is_refused(verbs, row):
-    options, line = SUBMISSIONS[row]
-    await check(verbs, "submit", (), options, line)
-    await check(verbs, "attach", ("o",), options, line)
+async def test_submissions_that_cannot_be_are_refused(verbs):
+    for options, line in SUBMISSIONS:
+        await check(verbs, "submit", (), options, line)
+        await check(verbs, "attach", ("o",), options, line)
     assert await every(verbs.operations(state="all")) == []
 
 
-@pytest.mark.parametrize("row", range(len(OTHERS)), ids=lambda row: OTHERS[row][0])
-async def test_what_cannot_be_is_refused(verbs, row):
-    await check(verbs, *OTHERS[row])
+async def test_what_cannot_be_is_refused(verbs):
+    for row in OTHERS:
+        await check(verbs, *row)
 
 
-@pytest.mark.parametrize("row", range(len(ERRORS)), ids=lambda row: ERRORS[row][0])
-async def test_an_argument_that_is_none_is_an_error(verbs, row):
-    verb, arguments, options, error, words = ERRORS[row]
-    with pytest.raises(error) as caught:
-        await called(verbs, verb, arguments, options)
-    assert str(caught.value).startswith(words)
+async def test_arguments_that_are_none_are_errors(verbs):
+    for verb, arguments, options, error, words in ERRORS:
+        with pytest.raises(error) as caught:
+            await called(verbs, verb, arguments, options)
+        assert str(caught.value).startswith(words), f"{verb} {arguments} {options}"

@@ -27,7 +27,7 @@ async def played(script, pair, folder, spoil=lambda verbs: verbs):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-@pytest.mark.parametrize("examples", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"])
+@pytest.mark.parametrize("examples", [25, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"])
 def test_a_script_gives_the_same_on_both(pair, examples, tmp_path):
     @settings(max_examples=examples)
     @given(SCRIPTS)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from purgatory_async.client import RequestRefused
+from purgatory_async.client import RequestRefused, SignalGap
 from tests.durable.library.calls import cancelled, later
 
 IDS = st.sampled_from(["o", "p", "q"])
@@ -20,9 +20,11 @@ WRONG_TIMES = st.sampled_from([-1, "1 s", "1y", 1e10, True])
 BY = st.sampled_from(["ann", "", "x" * 129])
 CHOICES = st.sampled_from(["yes", "no", "maybe"])
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-PLACE = re.compile(r"[0-9a-f]{16}-(\d+)")
+PLACE = re.compile(r"[0-9a-f.]{16,}-(\d+)")
 RANDOM = re.compile(r"(?<![\w-])[\w-]{22,}")
 """Ids that were drawn."""
+NONE = {"lease": "none", "event": "0123456789abcdef-1.0"}
+"""What stands for one that the script has not come by; 0 if nothing is said."""
 PAST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 
 
@@ -139,7 +141,11 @@ WAITS = {
     "wait": ([KEYS, KEYS], {"timeout": TIMES, "need": NEED, "data": JSON}),
     "ask": ([IDS, st.just("Go?")], ASKED),
     "take": ([QUEUES], {"lease": TIMES, "timeout": st.sampled_from([5, None])}),
+    "signals": ([KEYS], {"prefixes": st.just(["m"]), "since": SINCE}),
+    "events": ([], {"after": _earlier("event")}),
 }
+FOLLOWED = frozenset({"signals", "events"})
+"""Without an end: they are read for a while."""
 
 
 def _step(verb, arguments, options, *, background=False):
@@ -156,12 +162,26 @@ STEPS = st.one_of(
 SCRIPTS = st.lists(STEPS, min_size=1, max_size=30)
 
 
+async def _some(followed):
+    """What comes within a minute."""
+    found = []
+    try:
+        async with asyncio.timeout(60):
+            async for each in followed:
+                found.append(each)  # noqa: PERF401 - what came before the timeout counts
+    except TimeoutError:
+        pass
+    except SignalGap as gap:
+        found.append(str(gap))
+    return found
+
+
 class Player:
     """Plays a script on verbs, and notes what each step gives."""
 
     def __init__(self, verbs):
         self._verbs = verbs
-        self._came = {"lease": [], "index": [], "place": []}
+        self._came = {"lease": [], "index": [], "place": [], "event": []}
         self._names = {}  # of what the carrier has drawn or counted itself
         self._zero = None  # the first time that it shows
         self._waiting = []
@@ -190,7 +210,10 @@ class Player:
         options = {name: self._resolved(value) for name, value in step.options.items()}
         try:
             found = getattr(self._verbs, step.verb)(*arguments, **options)
-            found = [each async for each in found] if hasattr(found, "__aiter__") else await found
+            if step.verb in FOLLOWED:
+                found = await _some(found)
+            else:
+                found = [each async for each in found] if hasattr(found, "__aiter__") else await found
         except RequestRefused as refused:
             found = "refused", refused.status, refused.slug, refused.detail, refused.document
         except (TypeError, ValueError) as error:
@@ -203,7 +226,7 @@ class Player:
         if not isinstance(value, Earlier):
             return value
         came = self._came[value.kind]
-        return came[value.number % len(came)] if came else 0 if value.kind != "lease" else "none"
+        return came[value.number % len(came)] if came else NONE.get(value.kind, 0)
 
     def shown(self, found, name=""):
         """What is equal on all carriers of what a call gives."""
@@ -211,6 +234,10 @@ class Player:
             members = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
             if "attempts" in members and "expires_in" in members:  # a lease, or one in the list
                 self._come_by("lease", members.get("lease") or members["id"])
+            if "place" in members:
+                self._come_by("place", members["place"])
+            if "kind" in members and members["id"]:
+                self._come_by("event", members["id"])
             kind = type(found).__name__
             return kind, {each: self.shown(value, f"{kind}.{each}") for each, value in members.items()}
         if isinstance(found, dict):

@@ -87,6 +87,11 @@ class Proposals(Generic[A]):
         posted.add_done_callback(retrieve)
         return posted
 
+    async def flushed(self) -> None:
+        """Return once all that was proposed is in the log; raises as `post`, and `LogError` if it is closed first."""
+        if not self.writer.idle:
+            await self.post(Tick())
+
     def settle(self, entry: Entry, result: Result, answer: A) -> None:
         """Answer an entry of this worker that was applied. O(1)."""
         verdict = Verdict.NEW

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
-from purgatory_async import PurgatoryClosed, PurgatoryError, Timer
+from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer
 from purgatory_async.client._async_verbs import AsyncVerbs
 from purgatory_async.client._backend import Backend
 from purgatory_async.client._bodies import asked
@@ -30,12 +31,15 @@ from purgatory_async.durable.links.link import Signer, random_signer
 from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.links.public_url import public_url as parsed_public_url
 from purgatory_async.durable.links.secrets_file import read_secrets
+from purgatory_async.durable.on_log import OnLog
 from purgatory_async.durable.urls import Store, parsed
 from purgatory_async.durable.verbs.keeper import Keeper, utc_now
 from purgatory_async.durations import Duration, as_seconds
 from purgatory_async.errors import check_limit, refuse_number
 from purgatory_async.events import Observer
 
+LEAVING_S: Final = 1.0
+"""How long leaving waits for the store to take what ended calls leave there."""
 _LOGGER: Final = logging.getLogger(__name__)
 _MEMORY: Final = frozenset({"memory:", "memory"})
 
@@ -268,9 +272,22 @@ class _Open:
             self._task.cancel()
             await asyncio.wait({self._task})
         try:
+            await self._append_rest()
             await self.keeper.aclose()
         finally:
             await asyncio.wait({self._task})  # what it raises was raised, or reported when it came
+
+    async def _append_rest(self) -> None:
+        """Append what ended calls leave behind, if the store answers soon: places in line, operations of waits.
+
+        Without it an item would be leased to a taker that is gone, and a cancelled wait's operation stay pending.
+        """
+        state = self.keeper.state
+        if isinstance(state, OnLog) and state.connected:
+            with suppress(TimeoutError, LogError, PurgatoryFull):
+                async with asyncio.timeout(LEAVING_S):
+                    await self.waits.takers.gone()
+                    await state.proposals.flushed()
 
     def _why_closed(self) -> LogError | PurgatoryClosed:
         """Make the reason, a new one for each wait: with each raise its traceback grows."""

@@ -1,5 +1,6 @@
 """Takers of this process: each waits for items of a queue, and stands in line in the state."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Generic, NamedTuple
@@ -57,6 +58,8 @@ class Takers(Generic[G]):
         self._catch_up: Final = catch_up or (lambda _: state.caught_up())
         self._leased: dict[str, list[Lease]] = {}  # to takers that have yet to wake
         self._left: dict[str, str] = {}  # and why others left the line
+        self._standing = 0
+        self._gone: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         return f"<Takers held={self.waiters.count}>"
@@ -107,6 +110,7 @@ class Takers(Generic[G]):
     ) -> tuple[list[Lease], str | None]:
         """Return the leases, or none and why the taker left the line; None if it did not stand there."""
         asked = stands = False
+        self._standing += 1
 
         async def _stand() -> bool:
             nonlocal asked, stands
@@ -132,7 +136,16 @@ class Takers(Generic[G]):
             raise
         finally:
             woken = self._woken(order)
+            self._standing -= 1
+            if self._gone is not None and not self._standing:
+                self._gone.set_result(None)
         return woken
+
+    async def gone(self) -> None:
+        """Return once none stands in line, after all were ended."""
+        if self._standing:
+            self._gone = asyncio.get_running_loop().create_future()
+            await self._gone
 
     def _leave(self, order: WantItem, _: Exception | None = None) -> None:
         """Leave the line; what was leased goes back."""

@@ -100,6 +100,21 @@ async def test_leaving_ends_the_waits_and_the_store_keeps_all(url):
         assert (await again.queue("q")).takers == 0
 
 
+@in_virtual_time
+async def test_leaving_leaves_no_taker_and_nothing_cancelled_pending():
+    store = Store()
+    async with Durable(MemoryLog(store)) as durable:
+        taking = [asyncio.create_task(durable.take("q", timeout=None)) for _ in range(300)]
+        waiting = await start(durable.wait("k"))
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    await asyncio.wait(taking)
+    async with Durable(MemoryLog(store)) as again:
+        assert await every(again.operations()) == []
+        assert await again.put("q", 1) is False
+        assert (await again.take("q")).attempts == 1
+
+
 @on_each_loop
 async def test_an_exception_in_the_block_comes_out_and_closes_it(url):
     durable = Durable(url)

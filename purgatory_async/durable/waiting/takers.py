@@ -55,7 +55,7 @@ class Takers(Generic[G]):
         self._state: Final = state
         self._timer: Final = timer
         self._overdue: Final = overdue
-        self._catch_up: Final = catch_up or (lambda _: state.caught_up())
+        self._patiently: Final = catch_up
         self._leased: dict[str, list[Lease]] = {}  # to takers that have yet to wake
         self._left: dict[str, str] = {}  # and why others left the line
         self._standing = 0
@@ -159,7 +159,7 @@ class Takers(Generic[G]):
 
     async def _look_again(self, lease_id: str, by: G, until: float) -> None:
         """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
-        await self._catch_up(until)
+        await (self._state.caught_up() if self._patiently is None else self._patiently(until))
         queues = self._state.fold.queues
         if leased := list(queues.leases.of(lease_id)):
             self._leased[lease_id] = leased

@@ -134,8 +134,12 @@ class Waiters(Handling, Generic[G]):
     def _forget(self, waiter: Waiter) -> None:
         """Note that a waiter has ended."""
 
+    def _check(self, waiter: Waiter) -> None:
+        """Check that the caller of an ended one may go on."""
+
     def _happened(self, waiter: Waiter) -> bool:
         """Return whether what an ended one watched has happened; raise if its caller may not go on."""
+        self._check(waiter)
         if waiter.lost:
             raise problems.gap()
         if waiter.outcome is Outcome.CLOSED:

@@ -9,7 +9,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from purgatory_async.durable.documents.messages import MAX_COMMENT
-from purgatory_async.durable.documents.problems import Kind, Problem
+from purgatory_async.durable.documents.problems import Kind, Problem, ProblemKind
 from purgatory_async.service.contract.http_problems import HttpKind
 
 MEDIA_TYPE: Final = "text/html; charset=utf-8"
@@ -47,7 +47,7 @@ _ENDS: Final = {
 }
 _NEITHER: Final = "Go back and try again."
 # What a person can do about it; of other problems the page shows the title.
-_REFUSALS: Final = {
+_REFUSALS: Final[dict[ProblemKind, tuple[str, str]]] = {
     HttpKind.UNKNOWN_LINK: (
         "No such link",
         "The link is not whole, or not of this service. Copy all of it, or ask for another one.",

@@ -125,14 +125,13 @@ class HeldRequests(Waiters[Visit]):
         request = cast("HeldRequest", waiter)
         request.visit.forget_held(request)
 
-    def _happened(self, waiter: Waiter) -> bool:
+    def _check(self, waiter: Waiter) -> None:
         visit = cast("HeldRequest", waiter).visit
         if visit.gone or visit.wire.closing:  # also in the pass that completed it
             if waiter.outcome is Outcome.COMPLETED:
                 self._on_undelivered()
             raise ClientLeft
         visit.check_admission()
-        return Waiters._happened(self, waiter)  # by super() it would take as long as the call
 
     def let_go_on(self, request: HeldRequest) -> None:
         """Let an ended one go on in the next pass of the loop, when the present step is done; a task does by itself."""

@@ -49,7 +49,7 @@ class Traffic(Collector):
         self._access_log: Final = access_log
         self._lines: dict[tuple[str, str], _Line] = {}
         self.held: Final[dict[str, int]] = {}
-        self._refused = dict.fromkeys((*Kind, *HttpKind), 0)
+        self._refused: dict[ProblemKind, int] = dict.fromkeys((*Kind, *HttpKind), 0)
 
     def __repr__(self) -> str:
         return f"<Traffic routes={len(self._lines)} held={sum(self.held.values())}>"

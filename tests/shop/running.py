@@ -2,12 +2,17 @@
 
 import ast
 import os
+import secrets
 import shutil
 import signal
+import sqlite3
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
+import pytest
+
+from tests.cluster.servers import Postgres, need_postgres, shared
 from tests.ports import free_port
 from tests.processes import Program, accepts, until
 from tests.source_tree import ROOT
@@ -22,25 +27,58 @@ def commands(program):
     return "\n".join(line.strip() for line in lines if line.startswith("    "))
 
 
+def new_store(engine):
+    """The URL of an empty store; skips the test if it cannot be made."""
+    pytest.importorskip("fastapi")
+    if engine == "sqlite":
+        return SQLITE
+    need_postgres()
+    psycopg, server = pytest.importorskip("psycopg"), shared(Postgres).url
+    name = f"shop_{secrets.token_hex(4)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.removesuffix("postgres") + name
+
+
 class Shop:
     """The example's programs in a folder of their own, on a store.
 
     Args:
         folder: Where it is copied to.
         store: Its URL; the one that the docstring names if not given.
+
+    Attributes:
+        command: Starts it; None for the docstring's line.
     """
+
+    command = None
 
     def __init__(self, folder, store=SQLITE):
         self.folder = folder / "shop"
-        shutil.copytree(EXAMPLE, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
+        self.copy()
         self.port = free_port()
         self.store = store.replace(SQLITE, f"sqlite:///{self.folder}/shop.db")
-        self._export, start = commands("app.py").split("\n")
+        self._export, command = commands("app.py").split("\n")
         assert SQLITE in self._export
         self._export = self._export.replace(SQLITE, store)
-        self.app = self.start(start)
-        self._programs = [self.app]
+        self._programs = []
+        self.app = self.start(self.command or command)
         until(lambda: accepts(self.port) and len(self.workers) == 4, "the workers")
+
+    def copy(self):
+        """Copy the programs to the folder."""
+        shutil.copytree(EXAMPLE, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def rows(self, query):
+        """The rows that a query brings from the store's database."""
+        if self.store.startswith("sqlite:///"):
+            connection = sqlite3.connect(self.store.removeprefix("sqlite:///"))
+        else:
+            import psycopg  # noqa: PLC0415 - for this engine only
+
+            connection = psycopg.connect(self.store)
+        with closing(connection):
+            return connection.execute(query).fetchall()
 
     @property
     def address(self):
@@ -48,7 +86,9 @@ class Shop:
 
     def start(self, command, **options):
         """Run a line of the shell in the example's folder."""
-        return Program(self.words(command), **{**self.options, **options}, text=True)
+        program = Program(self.words(command), **{**self.options, **options}, text=True)
+        self._programs.append(program)
+        return program
 
     def words(self, command):
         """The program and arguments that run a line of the shell."""

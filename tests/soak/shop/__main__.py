@@ -12,7 +12,6 @@ that went out again although its mailer lived. Different: any other answer. One 
 
 import argparse
 import asyncio
-import sqlite3
 import sys
 import tempfile
 import time
@@ -76,36 +75,25 @@ async def keep_open(shop, seconds, seed):
     """Let customers in and replace workers meanwhile; return what came of it, once the last mail is out."""
     books, crew = Books(), Crew(shop, seed)
     with closing(crew):
-        restarting = asyncio.create_task(crew.restart())
+        restarting = asyncio.create_task(crew.restart(books))
         rushing = asyncio.create_task(
             rush(shop.address, books, crew.transfer, seconds=seconds, at_once=AT_ONCE, seed=seed)
         )
         await asyncio.wait({restarting, rushing}, return_when=asyncio.FIRST_COMPLETED)
+        restarting.cancel()
         if restarting.done():
             rushing.cancel()
-            restarting.result()
-        restarting.cancel()
+            await restarting
         await rushing
         over = time.monotonic() + TAIL_S
         while True:
             outputs = {each: each.read_text(encoding="utf-8") for each in crew.outputs}
-            found, again = faults(books, table(shop.store), outputs, crew.killed_mailers)
+            rows = shop.rows("SELECT id, price, paid, refunded FROM orders")
+            table = {order: tuple(rest) for order, *rest in rows}
+            found, again = faults(books, table, outputs, crew.killed_mailers)
             if not any(kind == "lost" for kind, _ in found) or time.monotonic() > over:
                 return books, crew, found, again
             await asyncio.sleep(1)
-
-
-def table(store):
-    """Return the shop's rows."""
-    if store.startswith("sqlite:///"):
-        connection = sqlite3.connect(store.removeprefix("sqlite:///"))
-    else:
-        import psycopg  # noqa: PLC0415 - for this engine only
-
-        connection = psycopg.connect(store)
-    with closing(connection):
-        rows = connection.execute("SELECT id, price, paid, refunded FROM orders").fetchall()
-    return {order: tuple(rest) for order, *rest in rows}
 
 
 @contextmanager

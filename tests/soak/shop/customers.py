@@ -18,13 +18,14 @@ class Books:
         paid: The price of each order whose payment a customer has seen.
         decided: By refund, what the person who decided was answered: choice and name.
         refunds: By refund, what its customer was answered.
+        answered: How many requests were.
         counts: Requests that failed, by kind.
         wrong: What must not be, in words.
     """
 
     def __init__(self):
         self.paid, self.amounts, self.decided, self.refunds = {}, {}, {}, {}
-        self.counts, self.wrong = Counter(), []
+        self.answered, self.counts, self.wrong = 0, Counter(), []
 
 
 class Customer:
@@ -104,6 +105,7 @@ class Customer:
                     self._books.counts[f"{kind} cut"] += 1
                 else:
                     if reply.status_code == httpx2.codes.OK or reply.status_code in also:
+                        self._books.answered += 1
                         return None if reply.status_code == httpx2.codes.NOT_FOUND else reply
                     self._books.counts[f"{kind} {reply.status_code}"] += 1
                     if reply.status_code < httpx2.codes.INTERNAL_SERVER_ERROR:

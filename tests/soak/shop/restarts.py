@@ -11,7 +11,7 @@ from itertools import count
 from tests.processes import PATIENCE_S
 
 EACH_S = 1.0
-YOUNG = 3  # a worker that was seen less often may not have begun to serve
+LEAVING_S = 60  # of a worker that was asked to leave
 
 
 class Crew:
@@ -56,15 +56,24 @@ class Crew:
                 assert await self._cashier.wait() == -signal.SIGKILL
                 self._cashier = None
 
-    async def restart(self):
-        """Without end: replace a worker each second, and a cashier and a mailer now and then."""
-        seen = {}
+    async def restart(self, books):
+        """Without end: replace a worker each second, and a cashier and a mailer now and then.
+
+        Where workers take long to start, they get the time: only after an answer another one is ended.
+        """
+        leaving, answered = {}, -1
         for number in count(1):
             await asyncio.sleep(EACH_S)
-            seen = {worker: seen.get(worker, number) for worker in self._shop.workers}
-            oldest = min(seen, key=seen.get)
-            if number - seen[oldest] >= YOUNG:
-                self._end("workers", oldest, signal.SIGKILL if not number % 3 else signal.SIGTERM)
+            workers = self._shop.workers
+            leaving = {worker: since for worker, since in leaving.items() if worker in workers}
+            slow = [worker for worker, since in leaving.items() if number - since > LEAVING_S]
+            assert not slow, f"the workers {slow} have not left within {LEAVING_S} s"
+            others = [worker for worker in workers if worker not in leaving]
+            if others and books.answered > answered:
+                answered = books.answered
+                killed = not number % 3
+                self._end("workers", others[0], signal.SIGKILL if killed else signal.SIGTERM)
+                leaving[others[0]] = number
             if not number % 4 and self._cashier is not None:
                 self._end("cashiers", self._cashier.pid)
             if not number % 2:

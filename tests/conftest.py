@@ -65,6 +65,7 @@ NEEDS_EXTRA = {
     "service": "msgspec",
     "service/access/test_access_origin.py": "starlette",
     "service/test_app.py": "starlette",
+    "shop": "httpx2",
     "soak/chaos": "msgspec",
     "soak/promises": "msgspec",
     "soak/rolling": "msgspec",

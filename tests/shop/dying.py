@@ -37,7 +37,7 @@ def trace(frame, event, _):
 
 async def app(scope, receive, send):
     """Serve a request, or die in it."""
-    global left  # noqa: PLW0603 - as above
+    global left  # noqa: PLW0603 - of the process, too
     number = dict(scope.get("headers", ())).get(b"die-at")
     if number is None:
         await example(scope, receive, send)

@@ -9,7 +9,9 @@ from functools import partial
 import httpx2
 import pytest
 
-from purgatory_async.client import AsyncClient, Client
+from purgatory_async.client import AsyncClient, AsyncVerbs, Client
+from purgatory_async.testing import settle
+from tests.client.queues_in_memory import QueuesInMemory
 from tests.client.test_clients import public
 from tests.client.test_over_sockets import running
 from tests.ports import free_port
@@ -55,6 +57,22 @@ def test_the_pages_asker_does_what_a_person_says(programs, served):
                     client.answer(f"deploy-{build}", answer, by="ann")
                 said.append(result())
     assert said == ["deploying build 0, as ann says", "build 1 stays: no", "build 2 stays: cancelled"]
+
+
+@pytest.mark.asyncio
+async def test_the_pages_worker_sends_what_is_urgent_first(programs):
+    sent, store = [], QueuesInMemory()
+    programs["print"] = sent.append
+    for queue, name in (("mail", "ann"), ("urgent", "bob")):
+        store.put(queue, {"to": name})
+    store.work = partial(AsyncVerbs.work, store)
+    working = asyncio.create_task(programs["send_mails"](store))
+    await settle()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert sent == ["to bob, attempt 1", "to ann, attempt 1"]
+    assert len(store.acknowledged) == 2
 
 
 @pytest.mark.slow

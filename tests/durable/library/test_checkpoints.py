@@ -13,7 +13,7 @@ from purgatory_async.durable.checkpoints import checkpointer
 from purgatory_async.durable.checkpoints.checkpointing import KEEP
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.fold.codec import encode
-from purgatory_async.durable.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import Tick
 from purgatory_async.durable.urls import opened, parsed
 from tests.durable.checkpoints.children import Children
 from tests.durable.library.calls import later, until
@@ -107,26 +107,25 @@ async def test_one_under_way_ends_when_its_process_leaves(url, children):
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_a_real_process_saves_for_two_and_trims(url, log):
-    batch = [encode(SignalKey(key=f"k{number}")) for number in range(1000)]
-    async with Durable(url) as here, Durable(url) as there:
+async def test_a_real_process_saves_and_trims(url, log):
+    batch, saved = [encode(Tick())] * 1000, []
+    async with Durable(url) as here:
         await here.attach("o", ask={"title": "Go?"}, keep="7d")
-        saved = []
         async with asyncio.timeout(300):
             while not saved or saved[-1] < 2 * KEEP:  # the process saves what there is when it begins
                 await log.append(batch)
-                await there.caught_up()
+                await here.caught_up()
                 if (newest := await position_of(log)) not in {0, *saved}:
                     saved.append(newest)
             while await oldest(url) <= saved[-1] - KEEP:
                 await later(0.1)
         assert all(after - before >= checkpointer.ENTRIES for before, after in pairwise([0, *saved]))
-        async with Durable(url, checkpoints=False) as later_one:
-            assert (await later_one.status("o")).pending
+        async with Durable(url, checkpoints=False) as there:
+            assert (await there.status("o")).pending
             async with asyncio.timeout(60):
-                while here.position != later_one.position:
-                    await asyncio.gather(here.caught_up(), later_one.caught_up())
-            assert digest(here._open.keeper.fold) == digest(later_one._open.keeper.fold)
+                while here.position != there.position:
+                    await asyncio.gather(here.caught_up(), there.caught_up())
+            assert digest(here._open.keeper.fold) == digest(there._open.keeper.fold)
 
 
 async def oldest(url):

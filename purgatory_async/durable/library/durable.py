@@ -287,7 +287,7 @@ class _Open:
             with suppress(TimeoutError, LogError, PurgatoryFull):
                 async with asyncio.timeout(LEAVING_S):
                     await self.waits.takers.gone()
-                    await state.proposals.flushed()
+                    await cast("OnLog[Any]", state).proposals.flushed()
 
     def _why_closed(self) -> LogError | PurgatoryClosed:
         """Make the reason, a new one for each wait: with each raise its traceback grows."""

@@ -11,7 +11,7 @@ from purgatory_async.durable.verbs.leases import leased
 from purgatory_async.durable.verbs.levels import check_level
 from purgatory_async.durable.verbs.queues import delivered, put_in, take_in
 from purgatory_async.durable.waiting.takers import Taken
-from purgatory_async.service.api.repeating import Repeatable
+from purgatory_async.service.api.repeating import ONCE, Repeatable
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
@@ -25,7 +25,10 @@ def put_item(service: HttpService, request: Request) -> Given:
     queue = request.key("queue")
     body = request.body()
     entry = put_in(body, queue, request)
-    return after(request.repeatable(body, entry, service.state), partial(_put, service, request, entry))
+    once = request.repeatable(body, entry, service.state)
+    if once is ONCE:  # as of a signal
+        return _put(service, request, entry, once)
+    return after(once, partial(_put, service, request, entry))
 
 
 def _put(service: HttpService, request: Request, entry: PutItem | PutItems, once: Repeatable) -> Given:

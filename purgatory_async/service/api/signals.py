@@ -9,7 +9,7 @@ from purgatory_async.durable.later import Later, after, at_last
 from purgatory_async.durable.verbs.signals import MAX_INDEX, newer, newest, signal_in, signals_in
 from purgatory_async.service.api.holding import Awaited
 from purgatory_async.service.api.query_string import usual_read
-from purgatory_async.service.api.repeating import Repeatable
+from purgatory_async.service.api.repeating import ONCE, Repeatable
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.held.given import Given
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
@@ -24,9 +24,10 @@ def signal_key(service: HttpService, request: Request) -> Given:
     key = request.key()
     text = request.body()
     entry = signal_in(text, key, request)
-    return after(
-        request.repeatable(text, entry, service.state), partial(_signal_key, service, request, entry)
-    )
+    once = request.repeatable(text, entry, service.state)
+    if once is ONCE:  # written out, as most have no key: `bench.service --only instructions`
+        return _signal_key(service, request, entry, once)
+    return after(once, partial(_signal_key, service, request, entry))
 
 
 def _signal_key(service: HttpService, request: Request, entry: SignalKey, once: Repeatable) -> Given:

@@ -70,8 +70,10 @@ class Queues(Asking):
             try:
                 taken = await self._waits.takers.take(self._caller, asked)
             except Problem as problem:
-                if problem.kind is not Kind.GAP:  # the line was lost with its history
+                if problem.kind is not Kind.GAP:
                     raise
+                # The line was lost with its history: stand in it again, once the store is there.
+                await self._waits.patiently(until)
                 continue
             # From here on nothing is awaited: a caller that is cancelled has not got them.
             if taken.leases or wait <= _LONGEST:

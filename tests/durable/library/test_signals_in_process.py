@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from purgatory_async import PurgatoryClosed
-from purgatory_async.client import SignalGap
+from purgatory_async.client import RequestRefused, SignalGap
 from purgatory_async.durable import Durable
 from purgatory_async.testing import cancel_sweep, settle
 from tests.cancelling import each_way
@@ -97,6 +97,18 @@ async def test_cancelled_readers_leave_no_trace(cancel):
         await events.aclose()
         await settle()
         assert traces(verbs) == before
+
+
+@ANY_LOOP
+async def test_readers_that_wait_without_end_have_no_timer():
+    async with Durable("memory:") as verbs:
+        before = verbs._open.keeper.timer.pending
+        calls = verbs.watch("k", 0), anext(verbs.signals("k")), anext(verbs.events())
+        readers = [asyncio.ensure_future(call) for call in calls]
+        await settle()
+        assert verbs._open.keeper.timer.pending == before
+        await verbs.signal("k")
+        await asyncio.gather(*readers)
 
 
 async def test_readers_are_woken_by_the_signal_itself(members):
@@ -217,3 +229,37 @@ async def test_leaving_ends_all_readers():
     for reader in readers:
         with pytest.raises(PurgatoryClosed, match="was left"):
             await reader
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_waits_outlast_a_store_that_goes_in_a_reload(members, monkeypatch, lost):
+    here = await members.open()
+    await here.signal("k")
+    index, waits = (await here.read("k")).index, here._open.waits
+    waiting = [
+        await start(here.watch("k", index)),
+        await start(some(here.signals("k"), 1)),
+        await start(here.take("q", timeout=900)),
+        await start(here.take_batch("q", 1, timeout=None)),
+    ]
+
+    def look_again(lost, look_again=waits.look_again):
+        here.link.away = True
+        look_again(lost=lost)
+
+    monkeypatch.setattr(waits, "look_again", look_again)
+    if lost:
+        await members.lose(0)
+    else:
+        with pytest.raises(RequestRefused, match="store-unavailable"):
+            await members.fall_behind(here, lambda other: other.signal("else"))
+    await later(60)
+    assert [each for each in waiting if each.done()] == []
+    here.link.away = False
+    await later(10)
+    await here.signal("k", "new")
+    await here.put_batch("q", [{"item": 1}, {"item": 2}])
+    state, signals, *taken = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1)
+    assert state.value == "new"
+    assert isinstance(signals, SignalGap) if lost else values(signals) == ["new"]
+    assert sorted(lease.item for lease in (taken[0], *taken[1])) == [1, 2]

@@ -110,9 +110,9 @@ class Shop:
     def close(self):
         """Kill all of it."""
         for program in self._programs:
-            with suppress(ProcessLookupError):
+            if program.poll() is None:
                 os.killpg(program.pid, signal.SIGKILL)
-            program.wait()
+                program.wait()
 
     def __enter__(self):
         return self

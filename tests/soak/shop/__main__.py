@@ -73,7 +73,7 @@ def main():
 
 async def keep_open(shop, seconds, seed):
     """Let customers in and replace workers meanwhile; return what came of it, once the last mail is out."""
-    books, crew = Books(), Crew(shop, seed)
+    books, crew = Books(), Crew(shop)
     with closing(crew):
         restarting = asyncio.create_task(crew.restart(books))
         rushing = asyncio.create_task(

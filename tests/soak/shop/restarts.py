@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import signal
 from collections import Counter
 from contextlib import suppress
@@ -19,7 +18,6 @@ class Crew:
 
     Args:
         shop: A `Shop`, whose application runs.
-        seed: Decides what is killed.
 
     Attributes:
         counts: How many processes were ended, by kind and signal.
@@ -27,9 +25,9 @@ class Crew:
         killed_mailers: The outputs of the mailers that were killed.
     """
 
-    def __init__(self, shop, seed):
+    def __init__(self, shop):
         self.counts, self.outputs, self.killed_mailers = Counter(), [], set()
-        self._shop, self._draw, self._names = shop, random.Random(seed), count(1)
+        self._shop, self._names = shop, count(1)
         self._mailers = [self._mailer() for _ in range(2)]
         self._cashier, self._turn = None, asyncio.Lock()
 

@@ -33,10 +33,12 @@ class Carrier:
 
     Attributes:
         shared: Whether several can be opened on its state, as by several processes.
+        slow: Whether it needs real time.
         new_loop: Makes the loop on which it runs.
     """
 
     shared = True
+    slow = False
     new_loop = staticmethod(new_virtual_loop)
 
     def __init__(self, folder, stack):
@@ -137,9 +139,11 @@ class LogCarrier(MemoryCarrier):
     """Some on one log, in virtual time."""
 
     shared = True
+    _store = None
 
     async def open(self, *, owner=None, **settings):
-        self._store = vars(self).get("_store") or self.make()
+        if self._store is None:
+            self._store = self.make()
         secret = self.folder / "secret"
         secret.write_text("0123456789abcdef" * 2)
         secret.chmod(0o600)
@@ -159,6 +163,7 @@ class LogCarrier(MemoryCarrier):
 class SqliteCarrier(LogCarrier):
     """Some on a file, in real time."""
 
+    slow = True
     new_loop = staticmethod(default_loops()["asyncio"])
 
     def make(self):
@@ -194,4 +199,3 @@ CARRIERS = {
     "postgres": PostgresCarrier,
     "redis": RedisCarrier,
 }
-SLOW = frozenset({"sqlite", "postgres", "redis"})

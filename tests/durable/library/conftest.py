@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.durable.library.carriers import CARRIERS, SLOW
+from tests.durable.library.carriers import CARRIERS
 from tests.durable.library.on_store import Members
 
 HERE = Path(__file__).parent
+SLOW = frozenset(name for name, carrier in CARRIERS.items() if carrier.slow)
 
 
 def pytest_asyncio_loop_factories(config, item):

@@ -136,7 +136,7 @@ async def _roll(workers: _Workers, faults: Faults, draw: random.Random) -> None:
         for each in cycle(workers.all):
             await asyncio.sleep(RESTART_S)
             if each.role in restarting:
-                await asyncio.shield(restarting.pop(each.role))
+                await asyncio.shield(restarting[each.role])
             number = signal.SIGKILL if draw.random() < KILLED else signal.SIGTERM
             faults.counts["killed" if number == signal.SIGKILL else "left"] += 1
             restarting[each.role] = asyncio.create_task(workers.restart(each, faults, number))

@@ -92,12 +92,16 @@ def state_on(
     )
 
 
+def as_on_log(state: State) -> OnLog[Answer] | None:
+    """Return a state if it is on a log; None if it is in memory. O(1)."""
+    return cast("OnLog[Answer]", state) if isinstance(state, OnLog) else None
+
+
 async def tried(state: State) -> None:
     """Return once the first attempt to open the store is over."""
-    if isinstance(state, OnLog):
-        log = cast("OnLog[Answer]", state).log
-        if isinstance(log, PatientLog):
-            await log.tried.wait()
+    on_log = as_on_log(state)
+    if on_log is not None and isinstance(on_log.log, PatientLog):
+        await on_log.log.tried.wait()
 
 
 class Saving(Protocol):
@@ -119,12 +123,13 @@ async def keep(
     """
     await state.open()
     loaded()
-    if not isinstance(state, OnLog) or saving is None or not isinstance(backing.store, Store):
+    on_log = as_on_log(state)
+    if on_log is None or saving is None or not isinstance(backing.store, Store):
         await state.run()
         return
     # Beside `run`: it asks the log, which may take long.
     saves = asyncio.create_task(
-        _save_checkpoints(backing.store, backing.sync, cast("OnLog[Answer]", state), saving),
+        _save_checkpoints(backing.store, backing.sync, on_log, saving),
         name="checkpoints",
     )
     try:

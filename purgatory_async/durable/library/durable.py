@@ -17,7 +17,7 @@ from purgatory_async.client._model import Operation
 from purgatory_async.client.values import UNSET
 from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.cluster import Log, LogDamaged, LogError
-from purgatory_async.durable.backing import Backing, keep
+from purgatory_async.durable.backing import Backing, as_on_log, keep
 from purgatory_async.durable.checkpoints.checkpointer import RETRY_S, Checkpointer
 from purgatory_async.durable.documents.asks import check_by
 from purgatory_async.durable.documents.messages import MAX_BY
@@ -31,7 +31,6 @@ from purgatory_async.durable.links.link import Signer, random_signer
 from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.links.public_url import public_url as parsed_public_url
 from purgatory_async.durable.links.secrets_file import read_secrets
-from purgatory_async.durable.on_log import OnLog
 from purgatory_async.durable.urls import Store, parsed
 from purgatory_async.durable.verbs.keeper import Keeper, utc_now
 from purgatory_async.durations import Duration, as_seconds
@@ -282,12 +281,12 @@ class _Open:
 
         Without it an item would be leased to a taker that is gone, and a cancelled wait's operation stay pending.
         """
-        state = self.keeper.state
-        if isinstance(state, OnLog) and state.connected:
+        state = as_on_log(self.keeper.state)
+        if state is not None and state.connected:
             with suppress(TimeoutError, LogError, PurgatoryFull):
                 async with asyncio.timeout(LEAVING_S):
                     await self.waits.takers.gone()
-                    await cast("OnLog[Any]", state).proposals.flushed()
+                    await state.proposals.flushed()
 
     def _why_closed(self) -> LogError | PurgatoryClosed:
         """Make the reason, a new one for each wait: with each raise its traceback grows."""

@@ -27,7 +27,7 @@ def put_item(service: HttpService, request: Request) -> Given:
     entry = put_in(body, queue, request)
     once = request.repeatable(body, entry, service.state)
     if once is ONCE:  # as of a signal
-        return _put(service, request, entry, once)
+        return _put(service, request, entry, ONCE)
     return after(once, partial(_put, service, request, entry))
 
 

@@ -26,7 +26,7 @@ def signal_key(service: HttpService, request: Request) -> Given:
     entry = signal_in(text, key, request)
     once = request.repeatable(text, entry, service.state)
     if once is ONCE:  # written out, as most have no key: `bench.service --only instructions`
-        return _signal_key(service, request, entry, once)
+        return _signal_key(service, request, entry, ONCE)
     return after(once, partial(_signal_key, service, request, entry))
 
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from purgatory_async.durable.documents.problems import Kind
+from purgatory_async.service.contract.http_problems import HttpKind
 from tests.deploy.tools import KIT, program_or_skip, replaced, run
 
 ALERTS = KIT / "prometheus" / "alerts.yml"
@@ -36,7 +37,9 @@ def test_each_alert_says_what_is_wrong_and_what_to_do() -> None:
 
 def test_alerts_name_only_slugs_of_the_service() -> None:
     named = re.findall(r'slug=~?"([^"]*)"', ALERTS.read_text(encoding="utf-8"))
-    assert {slug for slugs in named for slug in slugs.split("|")} <= {kind.slug for kind in Kind}
+    assert {slug for slugs in named for slug in slugs.split("|")} <= {
+        kind.slug for kind in (*Kind, *HttpKind)
+    }
 
 
 @pytest.mark.slow

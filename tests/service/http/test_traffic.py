@@ -8,6 +8,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from purgatory_async.durable.documents.problems import Kind
+from purgatory_async.service.contract.http_problems import HttpKind
 from purgatory_async.testing import settle
 from tests.service.wire import BODY_TIME, request
 
@@ -129,7 +130,7 @@ async def test_every_refusal_is_counted_by_its_slug(client):
     await client.request("POST", "/v1/operations", b"{")
     assert samples(client, "purgatory_refused_total") == {("not-found",): 1, ("unsupported-media-type",): 2}
     text = generate_latest(client.service.metrics.registry).decode()
-    assert all(f'purgatory_refused_total{{slug="{kind.slug}"}}' in text for kind in Kind)
+    assert all(f'purgatory_refused_total{{slug="{kind.slug}"}}' in text for kind in (*Kind, *HttpKind))
 
 
 async def test_a_refused_head_counts_without_a_route(wired):

@@ -145,10 +145,11 @@ class History:
                 self.items.setdefault(number, []).append(result.delivered)
         elif isinstance(entry, kinds.EndLease) and isinstance(result, Plain):
             self._end_lease(entry.lease_id, "return" if entry.back else "ack")
-        elif isinstance(entry, kinds.LeaveLine) and entry.lease_id in self.leases:
-            lease = self.leases[entry.lease_id]
-            if not lease.ended:
-                self._end_lease(entry.lease_id, "gone")
+        elif isinstance(entry, kinds.LeaveLine):
+            # All that it has goes back; a further item's lease has its id, followed by a dot and a number.
+            for lease_id, lease in self.leases.items():
+                if lease_id.partition(".")[0] == entry.lease_id and not lease.ended:
+                    self._end_lease(lease_id, "gone")
 
     def _end_lease(self, lease_id: str, how: str) -> None:
         lease = self.leases[lease_id]

@@ -7,6 +7,7 @@ from purgatory_async.cluster import Entry
 from purgatory_async.durable.fold.codec import encode
 from purgatory_async.durable.fold.entries import (
     EndLease,
+    LeaveLine,
     PutItem,
     SetLevel,
     SignalKey,
@@ -74,6 +75,22 @@ def test_nothing_is_wrong_with_a_sound_run():
 )
 def test_what_was_told_otherwise_is_counted(fault, more):
     assert faults(more=[{"name": JOBS, **more}]) == {fault: 1}
+
+
+def test_all_that_a_taker_has_goes_back_as_it_leaves():
+    entries = [
+        SetLevel(level=2),
+        *(PutItem(queue=JOBS, item=Raw(job), delay_us=0) for job in (b"7", b"8")),
+        WantItem(queue=JOBS, lease_id="one", **TAKE),
+        LeaveLine(lease_id="one"),
+        WantItem(queue=JOBS, lease_id="two", **TAKE),
+        EndLease(lease_id="two"),
+        EndLease(lease_id="two.1"),
+    ]
+    told = [
+        {"name": JOBS, "step": "ran", "job": job, "lease": f"two{more}"} for job, more in ((7, ""), (8, ".1"))
+    ]
+    assert faults([*entries, *SOUND[6:]], [*told, *TOLD[4:]]) == {}
 
 
 def test_a_job_done_by_a_killed_worker_may_be_done_again():

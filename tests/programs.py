@@ -20,6 +20,7 @@ PATIENCE_S = 300
 NEEDS = {
     "purgatory_async.client": "httpx2",
     "purgatory_async.cluster": "msgspec",
+    "purgatory_async.durable": "msgspec",
     "purgatory_async.journal": "msgspec",
     "purgatory_async.kafka": "kio",
     "purgatory_async.kafka.testing": "kio",

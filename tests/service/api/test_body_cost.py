@@ -9,10 +9,10 @@ from itertools import count, islice
 import pytest
 
 from purgatory_async.durable.documents import kept, problems
+from purgatory_async.durable.documents.decoding import decoded
 from purgatory_async.durable.documents.long_lists import check_list
 from purgatory_async.durable.documents.messages import MAX_LISTED
-from purgatory_async.service.api import request
-from purgatory_async.service.api.operations import SUBMIT
+from purgatory_async.durable.verbs.submissions import SUBMIT
 from purgatory_async.service.api.repeating import digest_of
 
 MEGABYTE = 1 << 20
@@ -86,7 +86,7 @@ def cost(body):
         begin = time.process_time()
         try:
             check_list(body, "keys", MAX_LISTED)
-            order = request.decoded(body, SUBMIT)
+            order = decoded(body, SUBMIT)
             digest_of("POST", "/v1/operations", {}, b"", body)
             kept(order.data)
         except problems.Problem:

@@ -4,7 +4,7 @@
 |---|---|
 | ``purgatory N``, ``durable N`` | waits for a key N times, each ended by a signal: to count instructions |
 | ``here URL N`` | prints milliseconds: of appends to a log alone, and from a signal to a reader in this process |
-| ``send URL N``, ``there URL N`` | sends N signals; reads those of another process, and prints the milliseconds |
+| ``send URL N``, ``there URL N`` | sends N signals; reads what another process sends, and prints the milliseconds |
 """
 
 import asyncio

@@ -15,7 +15,7 @@ from purgatory_async.durations import Duration
 
 
 class AsyncVerbs(OperationCalls, AnswerCalls, QueueCalls, Protocol):
-    """The verbs of a purgatory for coroutines: over HTTP those of `AsyncClient`, in process those of `Durable`.
+    """The verbs of a purgatory for coroutines: `AsyncClient` has them over HTTP, `Durable` in process.
 
     An application that takes ``AsyncVerbs`` works with either: names, arguments, results and exceptions are the same.
     What each method takes, returns and raises is said at the method of `Client`, which blocks. A subclass inherits the

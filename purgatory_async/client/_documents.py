@@ -49,7 +49,7 @@ def lease(document: Mapping[str, Any]) -> Lease:
 
 
 def missed(document: Mapping[str, Any], leases: Sequence[str]) -> list[str]:
-    """Return those of some leases that had ended before: the errors point to them."""
+    """Return the leases that had ended before: the errors point to them."""
     return [leases[int(each["pointer"].rpartition("/")[2])] for each in document["errors"]]
 
 

@@ -63,11 +63,15 @@ class Work:
         if not seconds:
             raise ValueError(f"lease must be above 0 seconds, got {lease!r}")
         self._leases: Final = Leases(verbs, seconds)
-        self._first: Final = _seconds("the first delay of retry", retry[0])
-        self._factor: Final = float(as_number("the factor of retry", retry[1]))
+        try:
+            first, factor, most = retry
+        except (TypeError, ValueError):
+            raise TypeError(f"retry must be (first delay, factor, longest delay), got {retry!r}") from None
+        self._first: Final = _seconds("the first delay of retry", first)
+        self._factor: Final = float(as_number("the factor of retry", factor))
         if not 1 <= self._factor < inf:
-            raise ValueError(f"the factor of retry must be finite and at least 1, got {describe(retry[1])}")
-        self._most: Final = _seconds("the longest delay of retry", retry[2])
+            raise ValueError(f"the factor of retry must be finite and at least 1, got {describe(factor)}")
+        self._most: Final = _seconds("the longest delay of retry", most)
         self._grace: Final = seconds if grace is None else _seconds("grace", grace)
         self._loop: Final = asyncio.get_running_loop()
         self._changed: Final = asyncio.Event()  # a slot or a queue's line is free
@@ -213,7 +217,7 @@ class Work:
         """Run the handler; return for how long to hide its item when it is given back, None to acknowledge it."""
         try:
             try:
-                await self._handler(lease)
+                await _awaitable(self._handler, self._handler(lease))
             except Exception as error:  # noqa: BLE001 - told, and tried again
                 await self._tell(lease, error)
                 return self._delay(lease.attempts)
@@ -343,3 +347,10 @@ def _seconds(name: str, value: Duration) -> float:
     if not 0 <= seconds < inf:
         raise ValueError(f"{name} must be finite and not negative, got {value!r}")
     return seconds
+
+
+def _awaitable(handler: Handler, given: object) -> Awaitable[object]:
+    """Return what a handler gave, if it is an async function."""
+    if not isawaitable(given):
+        raise TypeError(f"handler must be an async function, {handler!r} returned {given!r}")
+    return given

@@ -6,6 +6,8 @@ from typing import Final, cast
 from urllib.parse import urlsplit
 
 MEMORY: Final = "memory"
+IN_MEMORY: Final = frozenset({MEMORY, "memory:"})
+"""How a store in memory is written; `StoreUrl` takes the first alone, as the commands do."""
 
 _MASK: Final = "***"
 _SQLITE: Final = re.compile(r"sqlite:///(?!.*://)[^?#]+")  # a path may contain an @, and has no password

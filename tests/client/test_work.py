@@ -27,6 +27,18 @@ async def test_what_a_handler_returned_from_is_acknowledged():
 
 
 @pytest.mark.asyncio
+async def test_a_handler_that_is_not_async_fails_with_a_sentence():
+    errors = []
+    working = await started(
+        "a", handler=lambda lease: lease.attempts, on_error=lambda _, error: errors.append(error)
+    )
+    assert [type(error) for error in errors] == [TypeError]
+    assert "handler must be an async function, <function" in str(errors[0])
+    assert str(errors[0]).endswith("returned 1")
+    await working.stop()
+
+
+@pytest.mark.asyncio
 async def test_an_item_that_comes_later_is_handled():
     working = await started()
     working.store.put("q", "a")

@@ -265,6 +265,7 @@ async def test_every_way_of_cancelling_ends_the_work(cancel):
         ({"retry": (1, 0.5, 60)}, "the factor of retry must be finite and at least 1, got 0.5"),
         ({"retry": (-1, 2, 60)}, "the first delay of retry must be finite and not negative, got -1"),
         ({"retry": (1, 2, float("inf"))}, "the longest delay of retry must be finite"),
+        ({"retry": 5}, r"retry must be \(first delay, factor, longest delay\), got 5"),
     ],
 )
 @pytest.mark.asyncio

@@ -25,7 +25,7 @@ class Failed(Exception):  # noqa: N818 - a handler's
 
 @dataclass(eq=False)
 class Run:
-    """A handler that runs until it is told how to end."""
+    """A handler that runs until the story says how it ends."""
 
     lease: Lease
     stubborn: bool = False

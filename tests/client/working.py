@@ -1,4 +1,4 @@
-"""`Working` is `work` on `QueuesInMemory`, with handlers that run until they are told how to end."""
+"""`Working` is `work` on `QueuesInMemory`, whose handlers run until a test says how they end."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ class Boom(Exception):  # noqa: N818 - a test's
 
 
 class Working:
-    """A store with items, and `work` on it; a handler runs until it is told how to end."""
+    """A store with items, and `work` on it; a handler runs until the test says how it ends."""
 
     def __init__(self, *items, queues=("q",), max_attempts=None, **arguments):
         self.store = QueuesInMemory(max_attempts)

@@ -133,6 +133,14 @@ def test_a_file_of_another_kind_is_refused_and_kept(tmp_path):
         signal(f"sqlite:///{text}", "a")
 
 
+@pytest.mark.parametrize("url", ["memory", "memory:"])
+def test_a_store_in_memory_cannot_be_signalled(url):
+    with pytest.raises(
+        ValueError, match=f"the store must outlive its process, got {url}; give sqlite:///PATH"
+    ):
+        signal(url, "order-1")
+
+
 @pytest.mark.parametrize("url", ["memory", "sqlite://log.db", "mysql://h/db"])
 def test_a_url_that_is_none_of_a_store_is_refused(url):
     with pytest.raises(ValueError, match="the store must"):

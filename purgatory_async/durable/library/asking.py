@@ -33,7 +33,7 @@ class Caller(Guard):
     """Who asks in this process: it may do all, under its owner's name.
 
     Args:
-        owner: Owns what it makes, and answers by this name; None for nobody.
+        owner: Owns what it makes, and answers by this name; None for no name.
     """
 
     __slots__ = ("_grant",)

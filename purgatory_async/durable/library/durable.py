@@ -31,6 +31,7 @@ from purgatory_async.durable.links.link import Signer, random_signer
 from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.links.public_url import public_url as parsed_public_url
 from purgatory_async.durable.links.secrets_file import read_secrets
+from purgatory_async.durable.store_url import IN_MEMORY
 from purgatory_async.durable.urls import Store, parsed
 from purgatory_async.durable.verbs.keeper import Keeper, utc_now
 from purgatory_async.durations import Duration, as_seconds
@@ -40,7 +41,6 @@ from purgatory_async.events import Observer
 LEAVING_S: Final = 1.0
 """How long leaving waits for the store to take what ended calls leave there."""
 _LOGGER: Final = logging.getLogger(__name__)
-_MEMORY: Final = frozenset({"memory:", "memory"})
 
 
 class Durable(AsyncVerbs):
@@ -68,7 +68,7 @@ class Durable(AsyncVerbs):
             does: one of them after each 100 000 entries. Without any, the store grows, and opening takes longer.
         observer: Gets the events of the operations.
 
-    A limit that is not given stays as it is in the store; a new store has those of the service.
+    A limit that is not given stays as it is in the store; a new store begins with what the service begins with.
 
     Raises:
         TypeError: The store is neither text nor a log.
@@ -241,7 +241,7 @@ class _Open:
         self._closing: asyncio.Task[None] | None = None
 
     def check_loop(self) -> None:
-        """Check that the running loop is that of the state; `PurgatoryError` if not."""
+        """Check that the running loop is the one that opened the state; `PurgatoryError` if not."""
         if asyncio.get_running_loop() is not self.loop:
             raise PurgatoryError(f"{self._owner!r} was opened on another loop: open one on this loop, too")
 
@@ -338,7 +338,7 @@ def _backing(
         if (checked := check_limit(name, limit)) is not None:
             given[field] = checked
     if isinstance(store, str):
-        where = None if store in _MEMORY else parsed(store)
+        where = None if store in IN_MEMORY else parsed(store)
     elif isinstance(store, Log):
         where = store
     else:
@@ -369,4 +369,7 @@ def _links(url: str | None, secret: str | os.PathLike[str] | None, *, in_memory:
     except ValueError as error:
         raise ValueError(f"public_url {error}") from None
     signers: Callable[[], Signer] = random_signer if secret is None else partial(read_secrets, Path(secret))
-    return Links(parsed_url, signers)
+    try:
+        return Links(parsed_url, signers)
+    except ValueError as error:
+        raise ValueError(f"link_secret: {error}") from None

@@ -141,7 +141,7 @@ async def lease_list(
 
     Args:
         keeper: Has the state.
-        queue: Its leases only; None for those of all queues.
+        queue: Its leases only; None for all queues.
         cursor: The place behind which the page begins; None for the first page.
         most: The most elements of the page.
         by: Who asks.

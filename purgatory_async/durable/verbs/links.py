@@ -57,7 +57,7 @@ def make_link(
         via: Whose link it is; None without owners.
 
     Raises:
-        Problem: ``links-off``, ``already-ended``, or ``invalid``: it asks nobody, or has no such choice.
+        Problem: ``links-off``, ``already-ended``, or ``invalid``: it asks no person, or has no such choice.
     """
     if not links.on:
         raise problems.links_off()

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ NOT_PLAYED = frozenset(
 )  # without end; signed, so that no two are equal
 
 
+@cache
 def called():
     """The verbs that the suite calls on ``verbs``, each with the arguments that it is given."""
     found = {name: set() for name in VERBS}

@@ -34,7 +34,7 @@ def test_what_is_no_store_is_refused_at_once(store, error, words):
         ({"link_secret": "/secrets"}, "link_secret must be left out without a public_url, got '/secrets'"),
         ({"public_url": "http://a"}, "link_secret must be the file of secrets .* 'http://a', got none"),
         ({"public_url": "ftp://a", "link_secret": "/secrets"}, "public_url .*ftp://a"),
-        ({"public_url": "http://a", "link_secret": "/none/such"}, "/none/such"),
+        ({"public_url": "http://a", "link_secret": "/none/such"}, "link_secret: cannot read /none/such"),
     ],
 )
 def test_a_setting_out_of_its_bounds_is_refused_with_its_value(settings, words):

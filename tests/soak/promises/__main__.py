@@ -18,12 +18,14 @@ worker that ended by itself, a digest that is not the log's. One of these and th
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from bench.measure.command import positive
 from bench.measure.loops import UVLOOP, run_on
 from tests.cluster.servers import Postgres, RedisServer, Server
+from tests.soak.chaos.answers import Faults
 from tests.soak.promises.killing import Outcome, run
 
 COLUMNS = (
@@ -37,22 +39,37 @@ SERVERS = {"postgres": Postgres, "redis": RedisServer}
 
 def main() -> int:
     """Print one row of counts, where rounds were interrupted, and the first faults; 1 if there were any."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.soak.promises",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--store", choices=["sqlite", *SERVERS], default="sqlite")
+    parser = parser_of("promises", __doc__)
     parser.add_argument("--rounds", type=positive, default=100)
-    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with store_named(options.store) as (url, engine):
         outcome = run_on(UVLOOP, run(url, engine, options.rounds, options.seed))
-    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-    print(f"| {options.store}, {options.rounds:,} | {' | '.join(figures(outcome))} |")
-    print("interrupted:", *(f"{count} at {step}," for step, count in sorted(outcome.interrupted.items())))
-    print(*outcome.faults.examples, sep="\n")
-    return int(any(outcome.faults.counts[fault] for fault in FAULTS))
+    return report(
+        COLUMNS, f"{options.store}, {options.rounds:,}", figures(outcome), outcome.faults, outcome.interrupted
+    )
+
+
+def parser_of(name: str, purpose: str | None) -> argparse.ArgumentParser:
+    """Return what parses the options that soaks on a store share."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m tests.soak.{name}",
+        description=purpose,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--store", choices=["sqlite", *SERVERS], default="sqlite")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser
+
+
+def report(
+    columns: Sequence[str], asked: str, row: Sequence[str], faults: Faults, interrupted: Counter[str]
+) -> int:
+    """Print a row of counts, where rounds were interrupted, and the first faults; return 1 if there were any."""
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    print(f"| {asked} | {' | '.join(row)} |")
+    print("interrupted:", *(f"{count} at {step}," for step, count in sorted(interrupted.items())))
+    print(*faults.examples, sep="\n")
+    return int(any(faults.counts[fault] for fault in FAULTS))
 
 
 @contextmanager

@@ -12,12 +12,11 @@ its time. Different: any other answer that has no reason, a worker that did not 
 log's. One of these and the exit code is 1.
 """
 
-import argparse
 import sys
 
 from bench.measure.command import positive
 from bench.measure.loops import UVLOOP, run_on
-from tests.soak.promises.__main__ import FAULTS, SERVERS, store_named
+from tests.soak.promises.__main__ import FAULTS, parser_of, report, store_named
 from tests.soak.rolling.run import Outcome, run
 from tests.soak.rolling.worker import FAULTS as PLANTED
 
@@ -29,25 +28,17 @@ COLUMNS = (
 
 def main() -> int:
     """Print one row of counts, the steps that were interrupted, and the first faults; 1 if there were any."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.soak.rolling",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--store", choices=["sqlite", *SERVERS], default="sqlite")
+    parser = parser_of("rolling", __doc__)
     parser.add_argument("--seconds", type=positive, default=20)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--fault", choices=PLANTED, default="", help="let the workers have a fault, to see it counted"
     )
     options = parser.parse_args()
     with store_named(options.store) as (url, _):
         outcome = run_on(UVLOOP, run(url, options.seconds, options.seed, options.fault))
-    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-    print(f"| {options.store}, {options.seconds} | {' | '.join(figures(outcome))} |")
-    print("interrupted:", *(f"{count} at {step}," for step, count in sorted(outcome.interrupted.items())))
-    print(*outcome.faults.examples, sep="\n")
-    return int(any(outcome.faults.counts[fault] for fault in FAULTS))
+    return report(
+        COLUMNS, f"{options.store}, {options.seconds}", figures(outcome), outcome.faults, outcome.interrupted
+    )
 
 
 def figures(outcome: Outcome) -> list[str]:

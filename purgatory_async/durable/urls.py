@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from purgatory_async import cluster
 from purgatory_async.cluster import Head, Log, SqliteLog, sqlite_lock
-from purgatory_async.durable.store_url import IN_MEMORY, StoreUrl
+from purgatory_async.durable.store_url import StoreUrl
 
 Sync = Literal["always", "os"]
 Engine = Literal["sqlite", "postgresql", "redis"]
@@ -64,12 +64,12 @@ def parsed(url: str) -> Store:
     >>> parsed("sqlite:///orders.db")
     Store(engine='sqlite', name='orders', shown='sqlite:///orders.db')
     """
-    if url in IN_MEMORY:
-        raise ValueError(f"the store must outlive its process, got {url}; give sqlite:///PATH")
     try:
         checked = StoreUrl(url)
     except ValueError as error:
         raise ValueError(f"the store {error}") from None
+    if checked.in_memory:
+        raise ValueError(f"the store must outlive its process, got {url}; give sqlite:///PATH")
     engine, shown = _ENGINES[url.partition(":")[0]], str(checked)
     if engine == "sqlite":
         path = _path(url)

@@ -136,7 +136,7 @@ def test_a_file_of_another_kind_is_refused_and_kept(tmp_path):
 @pytest.mark.parametrize("url", ["memory", "memory:"])
 def test_a_store_in_memory_cannot_be_signalled(url):
     with pytest.raises(
-        ValueError, match=f"the store must outlive its process, got {url}; give sqlite:///PATH"
+        ValueError, match="the store must outlive its process, got memory; give sqlite:///PATH"
     ):
         signal(url, "order-1")
 

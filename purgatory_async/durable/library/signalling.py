@@ -18,6 +18,7 @@ from purgatory_async.cluster.sqlite_once import append_once, append_within
 from purgatory_async.durable.fold.codec import encode
 from purgatory_async.durable.fold.entries import SetLevel
 from purgatory_async.durable.fold.fold import LEVEL
+from purgatory_async.durable.store_url import IN_MEMORY, MEMORY
 from purgatory_async.durable.urls import Store, parsed
 
 __all__ = ["signal"]
@@ -85,7 +86,8 @@ def signal(
     if value is None:
         entry.value = msgspec.Raw(b"null")
     if isinstance(store, str):
-        _to_url(parsed(store), entry)
+        # A `Durable` in memory is written so, too.
+        _to_url(parsed(MEMORY if store in IN_MEMORY else store), entry)
     elif isinstance(store, sqlite3.Connection):
         append_within(store, partial(_batch, entry))
     elif _blocks(store, "cursor", "commit"):

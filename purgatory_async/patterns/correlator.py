@@ -5,14 +5,16 @@ reply, its timeout, a cancelled caller or a lost connection. A timeout needs no 
 """
 
 import asyncio
-from collections.abc import Generator, Hashable
+from collections.abc import Awaitable, Callable, Generator, Hashable
 from contextlib import suppress
+from inspect import isawaitable
+from operator import index
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeGuard, TypeVar
 
-from purgatory_async import DelayedOperation, Purgatory
+from purgatory_async import DelayedOperation, Purgatory, PurgatoryFull
 from purgatory_async.errors import check_exception, refuse_again
-from purgatory_async.patterns._arguments import result_of
+from purgatory_async.patterns._arguments import check_function, result_of
 
 __all__ = ["Correlator", "Reply"]
 
@@ -24,17 +26,31 @@ _REMEMBERED: Final = 4096  # ids, so that a late reply differs from one to an id
 class _Request(DelayedOperation[T]):
     """A pending request. It takes no reply once its caller is cancelled."""
 
-    __slots__ = ("block", "correlator", "lost")
+    __slots__ = ("block", "correlator", "early", "lost", "sending")
 
-    def __init__(self, correlator: "Correlator[Any]", timeout: float | None) -> None:
+    def __init__(self, correlator: "Correlator[Any]", timeout: float | None, *, sending: bool) -> None:
         super().__init__(timeout)
         self.correlator = correlator
         self.block: Reply[T] | None = None  # entered, and not left
         self.lost = False  # no reply can come any more
+        self.sending = sending  # a reply waits for `sent`, and the deadline goes on
+        self.early: tuple[T | None, BaseException | None] | None = None  # the reply that waits
+
+    def sent(self) -> None:
+        """End it with the reply that came while it was sent, if any did."""
+        self.sending = False
+        early, self.early = self.early, None
+        if early is not None:
+            result, exception = early
+            if exception is None:
+                self.force_complete(result)
+            else:
+                self.fail(exception)
+            del exception  # the traceback refers to this frame: no cycle through it
 
     def lose(self, exception: BaseException) -> bool:
         """Fail it as no reply can come any more; False if it had ended."""
-        failed = self.fail(exception)
+        failed = not self._given_up() and super().fail(exception)
         if failed:
             self._interrupt()
         return failed
@@ -49,12 +65,23 @@ class _Request(DelayedOperation[T]):
             self.block.interrupt()
 
     def force_complete(self, result: T | None = None) -> bool:
-        """End it with its reply, unless its caller is cancelled."""
+        """Take its reply, unless its caller is cancelled."""
+        if self.sending:
+            return self._keep(result, None)
         return not self._given_up() and super().force_complete(result)
 
     def fail(self, exception: BaseException) -> bool:
-        """End it with an exception, unless its caller is cancelled."""
+        """Take an exception as its reply, unless its caller is cancelled."""
+        if self.sending:
+            return self._keep(None, exception)
         return not self._given_up() and super().fail(exception)
+
+    def _keep(self, result: T | None, exception: BaseException | None) -> bool:
+        """Keep a reply until `sent`; False if there is one."""
+        if self.early is not None:
+            return False
+        self.early = result, exception
+        return True
 
     def _given_up(self) -> bool:
         return self.abandoned and self.cancel()
@@ -169,33 +196,55 @@ class Correlator(Generic[T]):
 
     Args:
         purgatory: Keeps the requests; ids are its watch keys. Give it a purgatory of its own.
+        ids: What `request` numbers requests with, in turn: as many as the protocol has.
 
     Raises:
-        TypeError: ``purgatory`` is not a `Purgatory`.
+        TypeError: ``purgatory`` is not a `Purgatory`, or ``ids`` is not a range.
+        ValueError: ``ids`` is empty.
 
     >>> import asyncio
     >>> async def main():
     ...     async with Purgatory("calls") as purgatory:
-    ...         calls = Correlator(purgatory)
-    ...         reply = calls.expect(7, timeout=5)  # before the request is sent, so no reply can be too early
-    ...         assert calls.resolve(7, "pong")
-    ...         print(await reply, calls.resolve(7, "pong again"), calls.late)
+    ...         calls = Correlator(purgatory, ids=range(256))
+    ...         async def send(number):  # to a peer that answers at once
+    ...             assert calls.resolve(number, f"pong {number}")
+    ...         print(await calls.request(send, timeout=5), await calls.request(send, timeout=5))
+    ...         print(calls.resolve(1, "again"), calls.resolve(2, "what?"), calls.late, calls.unknown)
     >>> asyncio.run(main())
-    pong False 1
+    pong 0 pong 1
+    False False 2 1
     """
 
-    __slots__ = ("__weakref__", "_closed", "_expected", "_purgatory", "late", "unknown")
+    __slots__ = (
+        "__weakref__",
+        "_closed",
+        "_count",
+        "_expected",
+        "_ids",
+        "_purgatory",
+        "_turn",
+        "late",
+        "unknown",
+    )
 
     late: int
     """How many replies matched no pending request: unknown, late, duplicate or to a cancelled request."""
     unknown: int
-    """How many of these had an id that was not expected: not among the newest 4 096 ids given to `expect`."""
+    """How many of these had an id that was never expected: `request` has not issued it yet, nor is it among the
+    newest 4 096 ids given to `expect`."""
 
-    def __init__(self, purgatory: Purgatory) -> None:
+    def __init__(self, purgatory: Purgatory, *, ids: range = range(1, 2**31)) -> None:
         refuse_again(self, "_purgatory")
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
+        if not isinstance(ids, range):
+            raise TypeError(f"ids must be a range, got {ids!r}")
+        if not ids:
+            raise ValueError(f"ids must not be empty, got {ids!r}")
         self._purgatory = purgatory
+        self._ids = ids
+        self._count = ids.index(ids[-1]) + 1  # `len` refuses 64 bits of them
+        self._turn = 0  # ids issued or passed over, over all rounds
         self._closed: tuple[BaseException, TracebackType | None] | None = None
         self._expected: dict[Hashable, None] = {}  # the newest ids, the oldest first
         self.late = 0
@@ -220,16 +269,14 @@ class Correlator(Generic[T]):
             PurgatoryFull, PurgatoryClosed, PurgatoryError: As `Purgatory.try_complete_else_watch`.
             BaseException: The exception given to `close`.
         """
-        if self._closed is not None:
-            exception, traceback = self._closed
-            raise exception.with_traceback(traceback)  # else the traceback grows with each call
+        self._refuse_if_closed()
         if request_id is None:
             raise ValueError("request_id must not be None; give each request an id of its own")
-        if any(not each.abandoned for each in self._purgatory.operations(request_id)):
+        if self._is_taken(request_id):
             raise ValueError(
                 f"a reply to {request_id!r} is expected already; give each request an id of its own"
             )
-        request: _Request[T] = _Request(self, timeout)
+        request: _Request[T] = _Request(self, timeout, sending=False)
         self._purgatory.try_complete_else_watch(request, (request_id,))
         expected = self._expected
         expected.pop(request_id, None)
@@ -237,6 +284,47 @@ class Correlator(Generic[T]):
         if len(expected) > _REMEMBERED:
             del expected[next(iter(expected))]
         return Reply(request_id, request)
+
+    async def request(self, send: Callable[[int], Awaitable[object]], *, timeout: float | None) -> T:
+        """Send a request and wait for its reply; one deadline is over both.
+
+        The deadline, `fail_all` and `close` interrupt ``send``, as they do the block of a `Reply`. A reply that comes
+        while ``send`` runs waits for its end.
+
+        Args:
+            send: An async function that sends the request under the id it is given: the next of ``ids`` in turn, after
+                the last again the first, that no operation in the purgatory waits for. What it raises ends the request.
+            timeout: Seconds from now, as for any operation.
+
+        Returns:
+            The reply.
+
+        Raises:
+            PurgatoryFull: No id is free, or as `expect`; ``send`` is not called.
+            OperationExpired, OperationCancelled: As awaiting a `Reply`.
+            PurgatoryClosed, PurgatoryError, ValueError, TypeError: As `expect`.
+            BaseException: What ``send`` raised, or the exception given to `reject`, `fail_all` or `close`.
+
+        O(1 + ids in turn that are taken).
+        """
+        check_function("send", send)
+        self._refuse_if_closed()
+        turn = self._next_turn()
+        request_id = self._ids[turn % self._count]
+        request: _Request[T] = _Request(self, timeout, sending=True)
+        self._purgatory.try_complete_else_watch(request, (request_id,))
+        self._turn = turn + 1
+        reply = Reply(request_id, request)
+        try:
+            with reply:
+                sending: object = send(request_id)
+                if not isawaitable(sending):
+                    raise TypeError(f"send must be an async function, but {send!r} returned {sending!r}")
+                await sending
+                request.sent()
+                return await reply
+        finally:
+            del self, request, reply  # a failure's traceback refers to this frame: no cycle through it
 
     def resolve(self, request_id: object, value: T) -> bool:
         """Deliver a reply. O(1).
@@ -295,11 +383,39 @@ class Correlator(Generic[T]):
         self._closed = exception, exception.__traceback__
         return self.fail_all(exception)
 
+    def _refuse_if_closed(self) -> None:
+        if self._closed is not None:
+            exception, traceback = self._closed
+            raise exception.with_traceback(traceback)  # else the traceback grows with each call
+
+    def _is_taken(self, request_id: Hashable) -> bool:
+        return any(not each.abandoned for each in self._purgatory.operations(request_id))
+
+    def _next_turn(self) -> int:
+        """The turn of the next free id."""
+        for turn in range(self._turn, self._turn + self._count):
+            if not self._is_taken(self._ids[turn % self._count]):
+                return turn
+        raise PurgatoryFull(
+            f"all {self._count} ids are taken: cannot send a request; retry when some have ended",
+            limit=self._count,
+        )
+
     def _counted(self, request_id: object, had_it: int) -> bool:
         if not had_it:
             self.late += 1
-            self.unknown += not (_hashable(request_id) and request_id in self._expected)
+            self.unknown += not (
+                _hashable(request_id) and (request_id in self._expected or self._was_issued(request_id))
+            )
         return had_it > 0
+
+    def _was_issued(self, request_id: Hashable) -> bool:
+        """Whether `request` has issued an id; they are issued in turn, so that their number suffices."""
+        try:
+            number = index(request_id)  # type: ignore[arg-type]  # it raises
+        except TypeError:
+            return False
+        return number in self._ids and self._ids.index(number) < self._turn
 
 
 def _current_task() -> asyncio.Task[Any] | None:

@@ -154,6 +154,23 @@ class CorrelatorWaits(Waits):
         return failed
 
 
+class RequestWaits(CorrelatorWaits):
+    def make(self) -> Correlator[str]:
+        self.sent: list[int] = []
+        return super().make()
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+        return tuple(self.sent)
+
+    async def enter(self, timeout: float | None = TIMEOUT) -> str:
+        async def send(number: int) -> None:
+            self.sent.append(number)
+
+        reply: str = await self.pattern.request(send, timeout=timeout)
+        return reply
+
+
 class HandOffWaits(Waits):
     keys = ("key", "other")
 
@@ -209,7 +226,7 @@ class WatermarkWaits(Waits):
         assert self.pattern.waiting == 0
 
 
-WAITS = (BarrierWaits, CorrelatorWaits, HandOffWaits, WatermarkWaits)
+WAITS = (BarrierWaits, CorrelatorWaits, HandOffWaits, RequestWaits, WatermarkWaits)
 
 _KINDS = {
     LostError: "failed",

@@ -1,5 +1,6 @@
 """Bad arguments: the message names what was wrong, the value and the bound, and nothing was registered."""
 
+import asyncio
 import inspect
 import re
 from decimal import Decimal
@@ -32,8 +33,8 @@ def barrier(purgatory, key="group", *, expect=2, timeout=30, **settings):
     return Barrier(purgatory, key, expect=expect, timeout=timeout, **settings)
 
 
-def correlator(purgatory):
-    return Correlator(purgatory)
+def correlator(purgatory, **settings):
+    return Correlator(purgatory, **settings)
 
 
 def hand_off(purgatory, **settings):
@@ -72,6 +73,10 @@ def expect(purgatory, request_id=7, timeout=5):
     return Correlator(purgatory).expect(request_id, timeout)
 
 
+def request(purgatory, send=asyncio.sleep, timeout=5):
+    return Correlator(purgatory).request(send, timeout=timeout)
+
+
 def arrive(purgatory, member="a"):
     return barrier(purgatory).arrive(member)
 
@@ -102,7 +107,7 @@ BAD_TIMEOUTS = (
     ("5", TypeError, "timeout.*str"),
 )
 NO_INTEGERS = (True, 2.0, "2", None)
-WITH_TIMEOUT = (barrier, expect, quorum, reach, reached, take)
+WITH_TIMEOUT = (barrier, expect, quorum, reach, reached, request, take)
 WITH_INTEGER = (
     (quorum, "need"),
     (hand_off, "max_items"),
@@ -140,6 +145,9 @@ CASES = [
     (barrier, {"initial_delay": True}, TypeError, "initial_delay.*bool"),
     (barrier, {"on_release": 7}, TypeError, "on_release must be callable, got 7"),
     (arrive, {"member": ["a"]}, TypeError, "unhashable"),
+    (correlator, {"ids": range(0)}, ValueError, r"ids must not be empty, got range\(0, 0\)"),
+    *((correlator, {"ids": bad}, TypeError, "ids must be a range, got ") for bad in (None, 255, [1, 2])),
+    *((request, {"send": bad}, TypeError, f"send must be callable, got {bad}") for bad in (None, 7)),
     (expect, {"request_id": None}, ValueError, "request_id must not be None"),
     (expect, {"request_id": [7]}, TypeError, "unhashable"),
     (hand_off, {"max_items": 0}, ValueError, "^max_items must be at least 1, got 0"),

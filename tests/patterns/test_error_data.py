@@ -35,6 +35,15 @@ def reply(purgatory: Purgatory, timeout: float = 30) -> Awaitable[object]:
     return Correlator[str](purgatory).expect(7, timeout)
 
 
+def request(purgatory: Purgatory, timeout: float = 30) -> Awaitable[object]:
+    return Correlator[str](purgatory, ids=range(7, 8)).request(asyncio.sleep, timeout=timeout)
+
+
+async def ids_are_taken(purgatory: Purgatory) -> None:
+    with Correlator[str](purgatory).expect(7, None):
+        await request(purgatory)
+
+
 async def member_arrives_again(purgatory: Purgatory) -> None:
     group = barrier(purgatory)
     first, again = [asyncio.ensure_future(group.arrive("a")) for _ in range(2)]
@@ -83,6 +92,8 @@ CASES: dict[str, tuple[Wait, End, type[PurgatoryError], dict[str, object]]] = {
     "reply expires": (lambda p: reply(p, SOON), id, OperationExpired, {"keys": (7,), "timeout": SOON}),
     "reply is cancelled": (reply, lambda p: p.cancel_for_key(7), OperationCancelled, {"keys": (7,)}),
     "reply is closed": (reply, Purgatory.close, PurgatoryClosed, {"keys": (7,)}),
+    "request expires": (lambda p: request(p, SOON), id, OperationExpired, {"keys": (7,), "timeout": SOON}),
+    "ids are taken": (ids_are_taken, id, PurgatoryFull, {"limit": 1}),
     "member arrives again": (member_arrives_again, id, OperationCancelled, GROUP),
     "arrival is completed": (
         lambda p: barrier(p).arrive("a"),

@@ -7,6 +7,7 @@
      |    +-- PurgatoryClosed         a purgatory or timer: it is closed or draining: keys
      |    +-- PurgatoryFull           a purgatory or timer: max_pending is reached: limit
      |    +-- _InitialisedAgain       a second ``__init__`` (also a RuntimeError)
+     |    +-- SubscriberLagged        a subscriber: it missed items: missed, index
      |    +-- JournalError            journal: it is unusable, or cannot promise that a record is safe
      |    +-- LogError                cluster: a log is closed, or not open
      |    |    +-- LogUnavailable     cluster: the engine is away, entries may be in the log or not: cause

@@ -5,12 +5,14 @@ Watermark   wait until a growing number reaches a value
 Barrier     gather members and release them as one generation
 Correlator  match replies to requests by id
 HandOff     give each item to exactly one taker, lose none
+Broadcast   give every item to every subscriber, also to those that come back
 Retrier     retry failed calls, the latest one per key
 Heartbeat   ping an idle link, give up a dead one
 Periodic    run a function every period, never twice at once
 """
 
 from purgatory_async.patterns.barrier import Barrier, Generation
+from purgatory_async.patterns.broadcast import Broadcast, Lagged, Published, SubscriberLagged
 from purgatory_async.patterns.correlator import Correlator, Reply
 from purgatory_async.patterns.hand_off import HandOff
 from purgatory_async.patterns.heartbeat import Heartbeat
@@ -21,13 +23,17 @@ from purgatory_async.patterns.watermark import Watermark
 
 __all__ = [
     "Barrier",
+    "Broadcast",
     "Correlator",
     "Generation",
     "HandOff",
     "Heartbeat",
+    "Lagged",
     "Periodic",
+    "Published",
     "Quorum",
     "Reply",
     "Retrier",
+    "SubscriberLagged",
     "Watermark",
 ]

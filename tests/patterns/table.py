@@ -7,11 +7,13 @@ from typing import Any
 from purgatory_async import OperationCancelled, OperationExpired, Purgatory, PurgatoryClosed, Timer
 from purgatory_async.patterns import (
     Barrier,
+    Broadcast,
     Correlator,
     Generation,
     HandOff,
     Heartbeat,
     Periodic,
+    Published,
     Quorum,
     Retrier,
     Watermark,
@@ -130,6 +132,26 @@ class BarrierWaits(Waits):
         assert all(generation.members for generation in self.released)
 
 
+class BroadcastWaits(Waits):
+    def make(self) -> Broadcast[str]:
+        return Broadcast(self.purgatory)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+        return (self.pattern._ring.key,)
+
+    async def enter(self, timeout: float | None = TIMEOUT) -> str:
+        after = self.pattern.newest
+        event = await self.pattern.next(after, timeout=timeout)
+        assert event == Published(after + 1, "completed")
+        return event.item
+
+    def complete(self) -> int:
+        waiting = sum(not each.abandoned for each in self.purgatory.operations())
+        self.pattern.publish("completed")
+        return waiting
+
+
 class CorrelatorWaits(Waits):
     def make(self) -> Correlator[str]:
         return Correlator(self.purgatory)
@@ -226,7 +248,7 @@ class WatermarkWaits(Waits):
         assert self.pattern.waiting == 0
 
 
-WAITS = (BarrierWaits, CorrelatorWaits, HandOffWaits, RequestWaits, WatermarkWaits)
+WAITS = (BarrierWaits, BroadcastWaits, CorrelatorWaits, HandOffWaits, RequestWaits, WatermarkWaits)
 
 _KINDS = {
     LostError: "failed",

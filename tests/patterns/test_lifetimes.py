@@ -5,10 +5,11 @@ import weakref
 import pytest
 
 from purgatory_async import PurgatoryError, patterns
-from purgatory_async.patterns import Generation
+from purgatory_async.patterns import Generation, Lagged, Published, SubscriberLagged
 from tests.patterns.table import made
 
-CLASSES = sorted(set(patterns.__all__) - {Generation.__name__})  # a value
+VALUES = {Generation, Lagged, Published, SubscriberLagged}
+CLASSES = sorted(set(patterns.__all__) - {value.__name__ for value in VALUES})
 
 
 @pytest.fixture(params=CLASSES)

@@ -97,6 +97,7 @@ SIGNATURES = {
     "Timer.call_later": "(delay, callback, *args)",
     "Timer.call_at": "(when, callback, *args)",
     "Timer.sleep": "async (delay)",
+    "Timer.timeout": "(delay)",
     "Timer.time": "()",
     "Timer.close": "()",
     "TimerHandle.cancel": "()",

@@ -1,6 +1,7 @@
 """The timer: callbacks, sleeps and deadlines on a timing wheel, with one wakeup of the event loop."""
 
 import asyncio
+from math import inf
 from typing import cast
 
 from purgatory_async.clock import Clock, MonotonicClock, check_tick
@@ -8,6 +9,7 @@ from purgatory_async.errors import PurgatoryClosed, check_limit
 from purgatory_async.loop.ownership import LoopOwner
 from purgatory_async.loop.reaper import BY_DEADLINE, NEVER, Timed, is_in
 from purgatory_async.loop.scheduler import Scheduler
+from purgatory_async.loop.timeout_scope import TimeoutScope
 from purgatory_async.loop.timer_handle import Sleeper, TimerHandle
 from purgatory_async.loop.wakeups import dispatcher_of
 from purgatory_async.timing import TimerQueue, TimingWheel
@@ -72,6 +74,36 @@ class Timer(Scheduler, LoopOwner):
             sleeper.cancel()
         if not sleeper.fired:
             raise PurgatoryClosed(f"timer was closed during a sleep of {delay} s")
+
+    def timeout(self, delay: float | None) -> TimeoutScope:
+        """Limit the time of the body of an ``async with``: `asyncio.timeout` on this timer's clock. O(1).
+
+        Args:
+            delay: Seconds from this call; None and ``inf`` for no deadline, until it is rescheduled. Zero and less: on
+                the next loop turn.
+
+        Returns:
+            The scope to enter; it can be rescheduled inside. Leaving it raises `TimeoutError` if the deadline
+            interrupted the body, and `PurgatoryClosed` if the closing of the timer did.
+
+        Raises:
+            TypeError, ValueError, PurgatoryError, PurgatoryClosed, PurgatoryFull: As for `call_later`, here or at
+                entering.
+
+        >>> from purgatory_async.testing import VirtualTimeLoop
+        >>> async def main():
+        ...     timer = Timer()
+        ...     async with timer.timeout(5) as scope:
+        ...         await timer.sleep(4)
+        ...         scope.reschedule(5)
+        ...         await timer.sleep(60)
+        >>> with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        ...     runner.run(main())
+        Traceback (most recent call last):
+        TimeoutError: timeout of 5 s expired
+        """
+        delay_ns = self._admit("delay", inf if delay is None else delay)
+        return TimeoutScope(self, delay, None if delay_ns is None else self._now_ns() + delay_ns)
 
     # Reading.
 

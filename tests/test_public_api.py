@@ -54,7 +54,7 @@ SUBMODULES = {
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
     "patterns": {
         *("Barrier", "Correlator", "Generation", "HandOff", "Heartbeat", "Periodic", "Quorum", "Reply"),
-        *("Retrier", "Watermark"),
+        *("KeyedLock", "KeyedSemaphore", "Retrier", "Watermark"),
     },
     "timing": {"HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel", "WheelLevel"},
     "web": {"aiohttp_poll", "asgi_poll", "starlette_poll"},
@@ -168,6 +168,19 @@ SIGNATURES = {
     "patterns.HandOff": "(purgatory, *, max_items=None)",
     "patterns.HandOff.put": "(key, item)",
     "patterns.HandOff.take": "async (*keys, timeout=None)",
+    "patterns.KeyedLock": "(purgatory)",
+    "patterns.KeyedSemaphore": "(purgatory, permits)",
+    **{
+        f"patterns.{keyed}.{method}": signature
+        for keyed in ("KeyedLock", "KeyedSemaphore")
+        for method, signature in {
+            "hold": "(key, *, timeout=None)",
+            "acquire": "async (key, *, timeout=None)",
+            "release": "(key)",
+            "locked": "(key)",
+            "waiting": "(key)",
+        }.items()
+    },
     "patterns.Retrier": (
         "(timer, *, delay=5.0, attempts=3, backoff=1.0, jitter=0.0, max_pending=100, on_give_up=None)"
     ),

@@ -6,6 +6,7 @@ Barrier     gather members and release them as one generation
 Correlator  match replies to requests by id
 HandOff     give each item to exactly one taker, lose none
 Broadcast   give every item to every subscriber, also to those that come back
+KeyedLock   hold a key, and forget it afterwards; KeyedSemaphore: so many hold it
 Retrier     retry failed calls, the latest one per key
 Heartbeat   ping an idle link, give up a dead one
 Periodic    run a function every period, never twice at once
@@ -16,6 +17,7 @@ from purgatory_async.patterns.broadcast import Broadcast, Lagged, Published, Sub
 from purgatory_async.patterns.correlator import Correlator, Reply
 from purgatory_async.patterns.hand_off import HandOff
 from purgatory_async.patterns.heartbeat import Heartbeat
+from purgatory_async.patterns.keyed_lock import KeyedLock, KeyedSemaphore
 from purgatory_async.patterns.periodic import Periodic
 from purgatory_async.patterns.quorum import Quorum
 from purgatory_async.patterns.retrier import Retrier
@@ -28,6 +30,8 @@ __all__ = [
     "Generation",
     "HandOff",
     "Heartbeat",
+    "KeyedLock",
+    "KeyedSemaphore",
     "Lagged",
     "Periodic",
     "Published",

@@ -1,7 +1,7 @@
 """The table of patterns, a row each, for the tests of what all of them promise: a new pattern adds its row here."""
 
 from collections.abc import Callable, Coroutine, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from purgatory_async import OperationCancelled, OperationExpired, Purgatory, PurgatoryClosed, Timer
@@ -12,6 +12,8 @@ from purgatory_async.patterns import (
     Generation,
     HandOff,
     Heartbeat,
+    KeyedLock,
+    KeyedSemaphore,
     Periodic,
     Published,
     Quorum,
@@ -215,6 +217,38 @@ class HandOffWaits(Waits):
         assert self.taken + len(self.pattern.clear()) == self.put
 
 
+class KeyedSemaphoreWaits(Waits):
+    """All permits of the key are held; to complete a wait is to give it one of them."""
+
+    def make(self) -> KeyedSemaphore:
+        semaphore = KeyedSemaphore(self.purgatory, permits=99)
+        for _ in range(99):
+            with suppress(StopIteration):  # at once
+                semaphore.acquire("key").send(None)
+        return semaphore
+
+    async def enter(self, timeout: float | None = TIMEOUT) -> str:
+        await self.pattern.acquire("key", timeout=timeout)
+        return "completed"
+
+    def complete(self) -> int:
+        waiting: int = self.pattern.waiting("key")
+        for _ in range(waiting):
+            self.pattern.release("key")
+        return waiting
+
+    def fail(self) -> int:
+        return sum(operation.fail(self.lost) for operation in self.purgatory.operations())
+
+    def cancel_keys(self) -> None:
+        for operation in self.purgatory.operations():
+            operation.cancel()
+
+    def check_empty(self) -> None:
+        super().check_empty()
+        assert self.pattern.waiting("key") == 0
+
+
 class WatermarkWaits(Waits):
     limited = False
 
@@ -248,7 +282,15 @@ class WatermarkWaits(Waits):
         assert self.pattern.waiting == 0
 
 
-WAITS = (BarrierWaits, BroadcastWaits, CorrelatorWaits, HandOffWaits, RequestWaits, WatermarkWaits)
+WAITS = (
+    BarrierWaits,
+    BroadcastWaits,
+    CorrelatorWaits,
+    HandOffWaits,
+    KeyedSemaphoreWaits,
+    RequestWaits,
+    WatermarkWaits,
+)
 
 _KINDS = {
     LostError: "failed",
@@ -342,6 +384,6 @@ def made() -> Iterator[list[object]]:
     """One of each class of the package."""
     purgatory = Purgatory(timer=Timer(clock=ManualClock()))
     patterns = [row().pattern for row in WAITS] + [row.make(purgatory.timer, int) for row in RUNS]
-    yield [*patterns, Correlator[str](purgatory).expect(7, TIMEOUT), Quorum[str](1)]
+    yield [*patterns, Correlator[str](purgatory).expect(7, TIMEOUT), KeyedLock(purgatory), Quorum[str](1)]
     purgatory.close()
     purgatory.timer.close()

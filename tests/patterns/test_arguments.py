@@ -17,6 +17,8 @@ from purgatory_async.patterns import (
     Correlator,
     HandOff,
     Heartbeat,
+    KeyedLock,
+    KeyedSemaphore,
     Periodic,
     Quorum,
     Retrier,
@@ -39,6 +41,14 @@ def correlator(purgatory, **settings):
 
 def hand_off(purgatory, **settings):
     return HandOff(purgatory, **settings)
+
+
+def keyed_lock(purgatory):
+    return KeyedLock(purgatory)
+
+
+def keyed_semaphore(purgatory, permits=1):
+    return KeyedSemaphore(purgatory, permits)
 
 
 def quorum(purgatory, need=1, **settings):
@@ -87,6 +97,14 @@ def take(purgatory, *keys, timeout=5):
     return jobs.take(*(keys or ("k",)), timeout=timeout)
 
 
+def acquire(purgatory, key="k", timeout=5):
+    return KeyedLock(purgatory).acquire(key, timeout=timeout)
+
+
+def hold(purgatory, key="k", timeout=5):
+    return KeyedLock(purgatory).hold(key, timeout=timeout).__aenter__()
+
+
 def reach(purgatory, value=1, timeout=5):
     return watermark(purgatory).reach(value, timeout)
 
@@ -107,15 +125,16 @@ BAD_TIMEOUTS = (
     ("5", TypeError, "timeout.*str"),
 )
 NO_INTEGERS = (True, 2.0, "2", None)
-WITH_TIMEOUT = (barrier, expect, quorum, reach, reached, request, take)
+WITH_TIMEOUT = (acquire, barrier, expect, hold, quorum, reach, reached, request, take)
 WITH_INTEGER = (
     (quorum, "need"),
     (hand_off, "max_items"),
+    (keyed_semaphore, "permits"),
     (watermark, "initial"),
     (reach, "value"),
     (advance, "value"),
 )
-WITH_PURGATORY = (barrier, correlator, hand_off)
+WITH_PURGATORY = (barrier, correlator, hand_off, keyed_lock, keyed_semaphore)
 CASES = [
     *((call, {"timeout": bad}, *how) for call, (bad, *how) in product(WITH_TIMEOUT, BAD_TIMEOUTS)),
     *(
@@ -144,6 +163,8 @@ CASES = [
     (barrier, {"initial_delay": None}, TypeError, "initial_delay.*NoneType"),
     (barrier, {"initial_delay": True}, TypeError, "initial_delay.*bool"),
     (barrier, {"on_release": 7}, TypeError, "on_release must be callable, got 7"),
+    (acquire, {"key": ["k"]}, TypeError, "unhashable"),
+    (keyed_semaphore, {"permits": 0}, ValueError, "^permits must be at least 1, got 0"),
     (arrive, {"member": ["a"]}, TypeError, "unhashable"),
     (correlator, {"ids": range(0)}, ValueError, r"ids must not be empty, got range\(0, 0\)"),
     *((correlator, {"ids": bad}, TypeError, "ids must be a range, got ") for bad in (None, 255, [1, 2])),

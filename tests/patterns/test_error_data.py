@@ -14,7 +14,7 @@ from purgatory_async import (
     PurgatoryError,
     PurgatoryFull,
 )
-from purgatory_async.patterns import Barrier, Correlator, HandOff, Retrier, Watermark
+from purgatory_async.patterns import Barrier, Correlator, HandOff, KeyedLock, Retrier, Watermark
 
 SOON = 0.001
 
@@ -62,6 +62,18 @@ async def item_is_too_many(purgatory: Purgatory) -> None:
     queue = jobs(purgatory, max_items=1)
     queue.put("jobs", 1)
     queue.put("jobs", 2)
+
+
+async def hold(purgatory: Purgatory, timeout: float | None = None) -> None:
+    """Hold a key, and wait for it."""
+    lock = KeyedLock(purgatory)
+    async with lock.hold("k"), lock.hold("k", timeout=timeout):
+        pass
+
+
+async def key_is_held_after_close(purgatory: Purgatory) -> None:
+    purgatory.close()
+    await hold(purgatory)
 
 
 async def key_is_too_many(purgatory: Purgatory) -> None:
@@ -127,6 +139,15 @@ CASES: dict[str, tuple[Wait, End, type[PurgatoryError], dict[str, object]]] = {
         lambda p: p.complete_for_key("more"),
         OperationCancelled,
         {"keys": ("jobs", "more")},
+    ),
+    "hold expires": (lambda p: hold(p, SOON), id, OperationExpired, {"keys": ("k",), "timeout": SOON}),
+    "hold is closed": (hold, Purgatory.close, PurgatoryClosed, {"keys": ("k",)}),
+    "hold is refused": (key_is_held_after_close, id, PurgatoryClosed, {"keys": ("k",)}),
+    "hold is cancelled": (
+        hold,
+        lambda p: next(p.operations()).cancel(),
+        OperationCancelled,
+        {"keys": ("k",)},
     ),
     "key is too many": (key_is_too_many, id, PurgatoryFull, {"limit": 1}),
     "retrier is closed": (retrier_is_closed, id, PurgatoryClosed, {"keys": ("key",)}),

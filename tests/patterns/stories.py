@@ -148,7 +148,9 @@ class Story(RuleBasedStateMachine):
     def compare(self) -> None:
         """Compare what is seen when all tasks have run: the ends of the waits, first of all."""
         for task, wait in self.tasks.items():
-            assert told_by(task) == wait.end, f"the wait for {wait.wanted!r} ended with {told_by(task)!r}"
+            assert told_by(task) == wait.end, (
+                f"the wait for {wait.wanted!r} ended with {told_by(task)!r}, not {wait.end!r}"
+            )
 
     def teardown(self) -> None:
         """End the story."""

@@ -12,6 +12,7 @@ from purgatory_async.patterns import Heartbeat, Retrier
 from purgatory_async.testing import ManualClock
 from tests.loop.stepped_clock import SteppedClock
 from tests.loop.worlds import ManualWorld, SteppedWorld, World, raising
+from tests.patterns.waiters import Waiter
 
 
 def pass_time(clock: object, seconds: float) -> None:
@@ -127,6 +128,28 @@ class RetrierOnClock:
         attempts = Attempts(self.timer, *args, **settings)
         self.retrier.submit("key", attempts.attempt)
         return attempts
+
+
+class Caller:
+    """A task that runs attempts, whose result is ``"result"``.
+
+    Args:
+        on_clock: The retrier.
+        *args: As for `Attempts`.
+    """
+
+    def __init__(self, on_clock: RetrierOnClock, *args: Any, key: str = "key", **settings: Any) -> None:
+        self.attempts = Attempts(on_clock.timer, *args, **settings)
+        self.waiter = Waiter(on_clock.retrier.run(key, self._attempt))
+
+    async def _attempt(self) -> str:
+        await self.attempts.attempt()
+        return "result"
+
+    @property
+    def got(self) -> Any:
+        """What came out of it, as for `Waiter`."""
+        return self.waiter.got
 
 
 class Link:

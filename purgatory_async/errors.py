@@ -51,7 +51,7 @@ Bad arguments are plain ``TypeError`` and ``ValueError``. Data is in attributes,
 survives pickle and copy.
 """
 
-from collections.abc import AsyncGenerator, Coroutine, Hashable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -74,6 +74,7 @@ __all__ = [
     "check_limit",
     "check_result",
     "is_async",
+    "makes_coroutines",
     "refuse_again",
     "refuse_copy",
     "refuse_number",
@@ -167,13 +168,21 @@ def is_async(function: object) -> bool:
 
     Partials, methods and objects with an async ``__call__`` show it; a lambda that returns a coroutine does not.
     """
+    return _called_as(function, iscoroutinefunction) or _called_as(function, isasyncgenfunction)
+
+
+def makes_coroutines(function: object) -> bool:
+    """Whether calling it makes a coroutine, as far as `is_async` sees. One look at its flags for a plain function."""
+    code = getattr(function, "__code__", None)  # a bound method forwards its function's
+    if code is None or hasattr(function, "_is_coroutine_mark"):  # inspect.markcoroutinefunction
+        return _called_as(function, iscoroutinefunction)
+    return bool(code.co_flags & CO_COROUTINE)
+
+
+def _called_as(function: object, makes: Callable[[object], bool]) -> bool:
     while isinstance(function, partial):
         function = function.func
-    return any(
-        makes(each)
-        for each in (function, getattr(type(function), "__call__", None))  # noqa: B004 - not whether it is callable
-        for makes in (iscoroutinefunction, isasyncgenfunction)
-    )
+    return makes(function) or makes(getattr(type(function), "__call__", None))  # noqa: B004 - not whether it is callable
 
 
 def check_callback(name: str, callback: object) -> None:

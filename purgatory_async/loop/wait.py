@@ -1,6 +1,7 @@
 """Waiting for a key: `Purgatory.wait`, and the operations behind it, which have one waiter each and no hooks."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
 from typing import Any, TypeVar, cast, overload
 
 from purgatory_async.core.operation import DelayedOperation, Outcome, Waiter
@@ -10,7 +11,9 @@ from purgatory_async.errors import (
     OperationCancelled,
     OperationExpired,
     PurgatoryClosed,
+    PurgatoryError,
     check_callback,
+    makes_coroutines,
     refuse_number,
     returned_async,
 )
@@ -102,6 +105,108 @@ class ConditionWait(KeyedWait[T]):
             del self  # as in `_raise_failure`
 
 
+class LookingWait(KeyedWait[T]):
+    """A wait that ends with the first truthy value of an async function, called by the waiting task: a look.
+
+    A look may suspend, and what it saw may be old when it returns. The keys are watched before the first look, and a
+    check during a look causes another, so no signal is lost between a look and the wait. One look runs at a time; the
+    end of the wait interrupts it as `asyncio.timeout` would.
+
+    Args:
+        purgatory: Where it waits.
+        look: An async function without arguments.
+        timeout: As for any operation.
+
+    Raises:
+        PurgatoryError: No task runs here.
+    """
+
+    __slots__ = ("_cancelling", "_due", "_look", "_looking", "_purgatory", "_struck", "_task", "_wakeup")
+
+    def __init__(
+        self, purgatory: "Waiting", look: Callable[[], Awaitable[T | None]], timeout: float | None
+    ) -> None:
+        super().__init__(timeout)
+        task = asyncio.current_task()
+        if task is None:
+            raise PurgatoryError(
+                f"no task is running: cannot wait with the async until {look!r}; await it in a task"
+            )
+        self._purgatory = purgatory
+        self._look = look
+        self._task: asyncio.Task[Any] = task
+        self._cancelling = task.cancelling()  # requests to cancel it that came before
+        self._struck = False  # this wait has cancelled its task, which is looking
+        self._due = self._looking = False
+        self._wakeup: Any = None  # the future of this step
+
+    def try_complete(self) -> bool:
+        """Have the task look again; a look under way is followed by another."""
+        self._due = True
+        if self._wakeup is not None and not self._looking:
+            self._purgatory._dispatcher.wake(self._wakeup)
+        return False
+
+    def _given_up(self) -> bool:
+        # In a look the task waits for something else than its future here, whose cancellation shows nothing.
+        return self._task.cancelling() > self._cancelling and self.cancel()
+
+    async def step(self) -> None:
+        """Look once; without a value wait for a check or the end, unless a check came meanwhile."""
+        wakeup = self._wakeup = self._purgatory.new_waiter(self)
+        self._add_waiter(wakeup)
+        wakeup.add_done_callback(self._interrupt)  # type: ignore[attr-defined]  # a future
+        try:
+            value = await self._looked()
+            if value:
+                self.force_complete(value)
+            elif self._due:
+                await asyncio.sleep(0)  # a look that signals its own key must not hold the loop
+            elif self.outcome is None:
+                await wakeup
+        finally:
+            self._drop_waiter(wakeup)
+            self._wakeup = None
+
+    async def _looked(self) -> T | None:
+        """Look once; None also when the wait's end interrupted it."""
+        self._due, self._looking = False, True
+        try:
+            value = await self._look()
+        except asyncio.CancelledError:
+            self._looking = False
+            if not self._take_back():
+                raise
+            return None
+        except Exception as error:
+            self._looking = False
+            self._take_back()
+            if self.outcome is None:
+                raise
+            self._report(error)
+            return None
+        finally:
+            self._looking = False
+        self._take_back()
+        self._cancelling = self._task.cancelling()  # the look went on after others' requests
+        return value
+
+    def _interrupt(self, _: object) -> None:
+        """Cancel the task if it looks for a wait that has ended."""
+        if self._looking and self.outcome is not None:
+            self._struck = self._task.cancel()
+
+    def _take_back(self) -> bool:
+        """Take this wait's request to cancel the task back; False if there are others' or was none."""
+        struck, self._struck = self._struck, False
+        return struck and self._task.uncancel() <= self._cancelling
+
+    def _report(self, error: Exception) -> None:
+        """Tell the loop of an exception that the end of the wait goes before."""
+        message = f"the async until {self._look!r} raised under a wait that had ended"
+        self._task.get_loop().call_exception_handler({"message": message, "exception": error})
+
+
 @also_compiled
 class Waiting(Verbs):
     """Verbs plus `wait` for coroutines; base of `Purgatory`."""
@@ -115,6 +220,15 @@ class Waiting(Verbs):
         """Wait for a result."""
 
     @overload
+    async def wait(  # noqa: D418 - every name is documented
+        self,
+        *keys: Hashable,
+        until: Callable[[], Coroutine[Any, Any, T | None]],
+        timeout: float | None = None,
+    ) -> T:
+        """Wait for a look that sees something."""
+
+    @overload
     async def wait(self, *keys: Hashable, until: Callable[[], T | None], timeout: float | None = None) -> T:  # noqa: D418 - every name is documented
         """Wait for a condition."""
 
@@ -125,8 +239,11 @@ class Waiting(Verbs):
 
         Args:
             *keys: One or more hashables. A number behind a text or a tuple is refused, unless there is a ``timeout``.
-            until: A plain function; ends the wait with its first truthy return value. Called now, and at each check
-                of one of the keys. Without it the wait ends with the result given to `complete_for_key`.
+            until: Ends the wait with its first truthy return value. Called now, and at each check of one of the
+                keys. Without it the wait ends with the result given to `complete_for_key`. An async function, as one
+                that looks into a database, is called in this task, one call at a time; a check during a call causes
+                another, and the end of the wait interrupts it as `asyncio.timeout` would, so it must not consume what
+                it finds.
             timeout: Seconds, as for any operation.
 
         Returns:
@@ -137,9 +254,9 @@ class Waiting(Verbs):
             BaseException: What ``until`` raised, or the exception given to `fail_for_key`.
             ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`.
         """
-        _check_hashable(keys)
-        if timeout is None and len(keys) > 1:
-            refuse_number(keys)
+        if until is not None and makes_coroutines(until):
+            return await wait_looking(self, keys, until, timeout)
+        _check_keys(keys, timeout)
         if until is None:
             operation: KeyedWait[Any] = KeyedWait(timeout)
         else:
@@ -167,14 +284,39 @@ class Waiting(Verbs):
         return self._new_future()  # type: ignore[no-any-return]  # a future
 
 
-def _check_hashable(keys: tuple[Hashable, ...]) -> None:
+def _check_keys(keys: tuple[Hashable, ...], timeout: float | None) -> None:
+    """Validate the keys of a wait; none may look like a timeout."""
     for key in keys:
         try:
             hash(key)
         except TypeError as error:
             raise unhashable(key, error) from None
+    if timeout is None and len(keys) > 1:
+        refuse_number(keys)
 
 
 def unhashable(key: object, error: TypeError) -> TypeError:
     """The error for a key without a hash."""
     return TypeError(f"{error}: a watch key is hashable, {key!r} is not; give keys one by one")
+
+
+async def wait_looking(
+    purgatory: "Waiting",
+    keys: tuple[Hashable, ...],
+    look: Callable[[], Awaitable[T | None]],
+    timeout: float | None,
+) -> T:
+    """`Purgatory.wait` with an async ``until``."""
+    _check_keys(keys, timeout)
+    wait = LookingWait(purgatory, look, timeout)
+    keys = distinct_keys(keys)
+    try:
+        purgatory._admit(wait, keys)
+        while wait.outcome is None:
+            await wait.step()
+        return wait.answer(keys)
+    except BaseException:
+        wait.cancel()
+        raise
+    finally:
+        del wait  # as in `_raise_failure`

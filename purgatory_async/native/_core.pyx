@@ -3,8 +3,8 @@
 
 from asyncio import BaseEventLoop, Future, InvalidStateError
 from collections import deque
-from inspect import Signature, iscoroutinefunction, signature
-from types import GenericAlias
+from inspect import CO_COROUTINE, Signature, iscoroutinefunction, signature
+from types import FunctionType, GenericAlias
 from warnings import warn
 from weakref import ref as weakref_of
 

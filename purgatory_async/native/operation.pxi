@@ -4,7 +4,8 @@ from purgatory_async.clock import check_timeout
 from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, Outcome
 from purgatory_async.core.owner import CHECKING
 from purgatory_async.errors import (
-    check_callback, check_exception, check_limit, check_result, refuse_again, refuse_number, returned_async
+    check_callback, check_exception, check_limit, check_result, makes_coroutines, refuse_again, refuse_number,
+    returned_async
 )
 
 cdef object _CANCELLED = CANCELLED, _COMPLETED = COMPLETED, _EXPIRED = EXPIRED, _FAILED = FAILED

@@ -42,6 +42,7 @@ cdef class KeyedWait(DelayedOperation):
         if self._purgatory is not None:
             refuse_again(self, "__name__")
         DelayedOperation.__init__(self, timeout)
+        self._step = FINISHED  # an operation, no coroutine
 
     def __dealloc__(self):
         if self._step == FRESH:
@@ -257,6 +258,13 @@ cdef int _suspend(object future, PyObject **result) except -1:
     return SEND_NEXT
 
 
+cdef bint _is_look(until) except -1:
+    """`makes_coroutines`, without a call for a plain function."""
+    if type(until) is FunctionType and not (<object> until.__code__.co_flags) & CO_COROUTINE and not until.__dict__:
+        return False
+    return makes_coroutines(until)
+
+
 cdef object _owned(PyObject *result):
     """The object of a reference that the caller owns."""
     owned = <object> result
@@ -299,6 +307,8 @@ cdef class Waiting(Verbs):
             raise TypeError(f"descriptor 'wait' requires a 'Purgatory' object but received a {type(self).__name__!r}")
         if until is None:
             operation = KeyedWait.__new__(KeyedWait)
+        elif _is_look(until):
+            return _reference("loop.wait", "wait_looking")(self, keys, until, timeout)
         else:
             operation = ConditionWait.__new__(ConditionWait)
             (<ConditionWait> operation)._until = until

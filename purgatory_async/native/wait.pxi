@@ -41,8 +41,8 @@ cdef class KeyedWait(DelayedOperation):
     def __init__(self, timeout=None):
         if self._purgatory is not None:
             refuse_again(self, "__name__")
-        DelayedOperation.__init__(self, timeout)
         self._step = FINISHED  # an operation, no coroutine
+        DelayedOperation.__init__(self, timeout)
 
     def __dealloc__(self):
         if self._step == FRESH:

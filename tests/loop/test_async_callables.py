@@ -84,8 +84,9 @@ async def test_one_that_can_be_seen_is_refused_at_once(function: Callable[..., o
                 refused(1, function)
         with pytest.raises(TypeError, match=PLAIN):
             portal.call(function)
-        with pytest.raises(TypeError, match=PLAIN):
-            await purgatory.wait("key", until=function)
+        if function is stream:  # a wait awaits an async function
+            with pytest.raises(TypeError, match=PLAIN):
+                await purgatory.wait("key", until=function)
         assert (timer.pending, purgatory.pending) == (0, 0)
     for hook in ("try_complete", "on_complete", "on_expiration"):
         with pytest.raises(TypeError, match=PLAIN):

@@ -1,11 +1,14 @@
 """A long poll held by one of four uvicorn workers, answered by a payment that another one receives.
 
 Each worker has a purgatory of its own. A cluster carries signals between them over a log in a SQLite file; there is no
-server besides. Run as a program it starts ``uvicorn --workers 4`` and uses it.
+server besides. The payment itself is in a table, into which a poll looks; no worker keeps anything for it. Run as a
+program it starts ``uvicorn --workers 4`` and uses it.
 """
 
 import asyncio
+import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -19,24 +22,27 @@ import httpx2
 from fastapi import Body, FastAPI, Request, Response
 
 from purgatory_async import Purgatory
-from purgatory_async.cluster import Cluster, Signalled, SqliteLog
+from purgatory_async.cluster import Cluster, SqliteLog
 from purgatory_async.web import starlette_poll
 
+FOLDER = Path(os.environ.get("PAYMENTS", "."))
+
 payments = Purgatory("payments", max_pending=10_000)
-paid: dict[str, object] = {}  # what this worker has heard; an application looks into its database instead
-
-
-def note(signalled: Signalled) -> None:
-    paid[signalled.key] = signalled.value
-
-
-cluster = Cluster(payments, SqliteLog(os.environ.get("PAYMENTS_LOG", "payments.db")), apply=note)
+cluster = Cluster(payments, SqliteLog(FOLDER / "signals.db"))
+database = sqlite3.connect(FOLDER / "payments.db", isolation_level=None, timeout=30)  # stands for yours
 
 
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    database.execute("CREATE TABLE IF NOT EXISTS payments (id TEXT PRIMARY KEY, payment TEXT)")
     async with payments, cluster:
         yield
+
+
+async def look(order: str) -> object:
+    """Look into the table: once the wait has begun, and after each signal for the order."""
+    row = database.execute("SELECT payment FROM payments WHERE id = ?", (order,)).fetchone()
+    return None if row is None else json.loads(row[0])
 
 
 app = FastAPI(lifespan=lifespan)
@@ -44,12 +50,15 @@ app = FastAPI(lifespan=lifespan)
 
 @app.get("/orders/{order}")
 async def wait_for_payment(request: Request, order: str) -> Response:
-    return await starlette_poll(request, partial(payments.wait, until=lambda: paid.get(order)), order)
+    return await starlette_poll(request, partial(payments.wait, until=partial(look, order)), order)
 
 
 @app.post("/orders/{order}")
 async def pay(order: str, payment: Annotated[dict[str, int], Body()]) -> dict[str, int]:
-    return {"position": await cluster.signal(order, payment)}
+    database.execute(
+        "INSERT INTO payments VALUES (?, ?)", (order, json.dumps(payment))
+    )  # commit, then signal
+    return {"position": await cluster.signal(order)}
 
 
 @app.get("/worker")
@@ -100,7 +109,7 @@ def serving(program: str, folder: str) -> Iterator[Path]:
     python = [sys.executable, "-W", "ignore::ResourceWarning"]
     uvicorn = ["-m", "uvicorn", "--app-dir", str(Path(program).parent), "--log-level", "warning"]
     serve = [*python, *uvicorn, "--workers", "4", "--uds", str(address), f"{Path(program).stem}:app"]
-    environment = {**os.environ, "PAYMENTS_LOG": f"{folder}/payments.db"}
+    environment = {**os.environ, "PAYMENTS": folder}
     with subprocess.Popen(serve, env=environment) as server:  # noqa: S603 - its own arguments
         try:
             yield address

@@ -1,7 +1,7 @@
 """The same with Postgres: the transaction that changes an order's row also signals; neither happens without the other.
 
-After the commit a worker moves the signal into the log, exactly once; after a rollback there is none. A worker that
-starts opens the log first and reads the rows then, so it misses nothing between the two. Set DATABASE_URL, such as
+After the commit a worker moves the signal into the log, exactly once; after a rollback there is none. A poll looks into
+the row once its wait has begun, and again when the order is signalled, so it misses nothing. Set DATABASE_URL, such as
 ``postgresql://me@localhost/shop``, and run it as a program: it starts ``uvicorn --workers 4`` and uses it.
 """
 
@@ -21,29 +21,20 @@ from fastapi import Body, FastAPI, HTTPException, Request, Response
 from signals_across_workers import connect, serving
 
 from purgatory_async import Purgatory
-from purgatory_async.cluster import Cluster, PostgresLog, Signalled
+from purgatory_async.cluster import Cluster, PostgresLog
 from purgatory_async.web import starlette_poll
 
 DATABASE = os.environ.get("DATABASE_URL", "")
 ORDERS = "CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, paid jsonb, price int NOT NULL)"
 
 payments = Purgatory("payments", max_pending=10_000)
-paid: dict[str, object] = {}
-
-
-def note(signalled: Signalled) -> None:
-    paid[signalled.key] = signalled.value
-
-
-cluster = Cluster(payments, PostgresLog(DATABASE), apply=note)
+cluster = Cluster(payments, PostgresLog(DATABASE))
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with asyncpg.create_pool(DATABASE, min_size=1, max_size=4) as pool, payments, cluster:
         app.state.pool = pool
-        for order, payment in await pool.fetch("SELECT id, paid FROM orders WHERE paid IS NOT NULL"):
-            paid.setdefault(order, json.loads(payment))
         yield
 
 
@@ -52,7 +43,11 @@ app = FastAPI(lifespan=lifespan)
 
 @app.get("/orders/{order}")
 async def wait_for_payment(request: Request, order: str) -> Response:
-    return await starlette_poll(request, partial(payments.wait, until=lambda: paid.get(order)), order)
+    async def look() -> object:  # once the wait has begun, and after each signal for the order
+        payment = await request.app.state.pool.fetchval("SELECT paid FROM orders WHERE id = $1", order)
+        return None if payment is None else json.loads(payment)
+
+    return await starlette_poll(request, partial(payments.wait, until=look), order)
 
 
 @app.post("/orders/{order}")

@@ -39,6 +39,12 @@ def check_integer(name: str, value: int, *, least: int | None = None, most: int 
     return value
 
 
+def check_word(name: str, word: str, words: tuple[str, ...]) -> None:
+    """Raise `ValueError` unless it is one of the words."""
+    if word not in words:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {word!r}")
+
+
 def check_function(name: str, function: object) -> None:
     """Raise `TypeError` unless a plain or async function is callable; nothing would iterate an async generator."""
     if not callable(function):

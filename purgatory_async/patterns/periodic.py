@@ -10,7 +10,7 @@ from typing import Final, Literal, Self, get_args
 
 from purgatory_async import Timer
 from purgatory_async.errors import refuse_again
-from purgatory_async.patterns._arguments import check_function, check_number
+from purgatory_async.patterns._arguments import check_function, check_number, check_word
 from purgatory_async.patterns._job import Job
 
 __all__ = ["Missed", "Mode", "Periodic"]
@@ -85,8 +85,8 @@ class Periodic:
             raise TypeError(f"timer must be a Timer, got {timer!r}")
         period = check_number("period", period, least=1e-6)
         check_function("work", work)
-        _check_word("mode", mode, get_args(Mode))
-        _check_word("missed", missed, get_args(Missed))
+        check_word("mode", mode, get_args(Mode))
+        check_word("missed", missed, get_args(Missed))
         self._timer = timer
         self._period = period
         self._mode = mode
@@ -152,8 +152,3 @@ class Periodic:
 
     def _due(self) -> float:
         return self._first + self._turn * self._period
-
-
-def _check_word(name: str, word: str, words: tuple[str, ...]) -> None:
-    if word not in words:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {word!r}")

@@ -1,5 +1,6 @@
 """The table of patterns, a row each, for the tests of what all of them promise: a new pattern adds its row here."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -18,6 +19,7 @@ from purgatory_async.patterns import (
     Published,
     Quorum,
     Retrier,
+    SingleFlight,
     Watermark,
 )
 from purgatory_async.testing import ManualClock, assert_clean
@@ -282,6 +284,40 @@ class WatermarkWaits(Waits):
         assert self.pattern.waiting == 0
 
 
+class SingleFlightWaits(Waits):
+    """Its call never ends by itself, so that the purgatory's verbs can end the callers' waits as they do others."""
+
+    def make(self) -> SingleFlight:
+        return SingleFlight(self.purgatory)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+        return tuple({key for operation in self.purgatory.operations() for key in operation.keys})
+
+    async def enter(self, timeout: float | None = TIMEOUT) -> str:
+        ended: str = await self.pattern.run("key", self._never, timeout=timeout)
+        return ended
+
+    def complete(self) -> int:
+        present = self._present()
+        for key in self.keys:
+            self.purgatory.complete_for_key(key, "completed")
+        return present
+
+    def fail(self) -> int:
+        present = self._present()
+        super().fail()
+        return present
+
+    def _present(self) -> int:
+        return sum(not caller.abandoned for caller in self.purgatory.operations())
+
+    @staticmethod
+    async def _never() -> str:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+
 WAITS = (
     BarrierWaits,
     BroadcastWaits,
@@ -289,6 +325,7 @@ WAITS = (
     HandOffWaits,
     KeyedSemaphoreWaits,
     RequestWaits,
+    SingleFlightWaits,
     WatermarkWaits,
 )
 

@@ -22,6 +22,7 @@ from purgatory_async.patterns import (
     Periodic,
     Quorum,
     Retrier,
+    SingleFlight,
     Watermark,
 )
 from purgatory_async.patterns._arguments import check_function, check_integer, check_number
@@ -75,6 +76,11 @@ async def attempt():
     """Something to attempt."""
 
 
+async def endless():
+    """What is no call."""
+    yield
+
+
 def submit(purgatory, key="key", attempt=attempt):
     retrier(purgatory).submit(key, attempt)
 
@@ -105,6 +111,14 @@ def hold(purgatory, key="k", timeout=5):
     return KeyedLock(purgatory).hold(key, timeout=timeout).__aenter__()
 
 
+def single_flight(purgatory, **settings):
+    return SingleFlight(purgatory, **settings)
+
+
+def run(purgatory, key="key", make=attempt, timeout=5):
+    return single_flight(purgatory).run(key, make, timeout=timeout)
+
+
 def reach(purgatory, value=1, timeout=5):
     return watermark(purgatory).reach(value, timeout)
 
@@ -125,7 +139,7 @@ BAD_TIMEOUTS = (
     ("5", TypeError, "timeout.*str"),
 )
 NO_INTEGERS = (True, 2.0, "2", None)
-WITH_TIMEOUT = (acquire, barrier, expect, hold, quorum, reach, reached, request, take)
+WITH_TIMEOUT = (acquire, barrier, expect, hold, quorum, reach, reached, request, run, take)
 WITH_INTEGER = (
     (quorum, "need"),
     (hand_off, "max_items"),
@@ -133,8 +147,9 @@ WITH_INTEGER = (
     (watermark, "initial"),
     (reach, "value"),
     (advance, "value"),
+    (single_flight, "max_kept"),
 )
-WITH_PURGATORY = (barrier, correlator, hand_off, keyed_lock, keyed_semaphore)
+WITH_PURGATORY = (barrier, correlator, hand_off, keyed_lock, keyed_semaphore, single_flight)
 CASES = [
     *((call, {"timeout": bad}, *how) for call, (bad, *how) in product(WITH_TIMEOUT, BAD_TIMEOUTS)),
     *(
@@ -212,6 +227,15 @@ CASES = [
         ValueError,
         r"idle_timeout.*3155760000.*an integer of 1329 bits",
     ),
+    (single_flight, {"keep": -1}, ValueError, r"keep.*from 0 to 3155760000.*got -1"),
+    (single_flight, {"keep": inf}, ValueError, r"keep.*3155760000.*got inf"),
+    (single_flight, {"keep": nan}, ValueError, r"keep.*got nan"),
+    (single_flight, {"keep": None}, TypeError, r"keep.*number.*NoneType"),
+    (single_flight, {"max_kept": 0}, ValueError, r"max_kept.*at least 1.*got 0"),
+    (single_flight, {"when_left": "stop"}, ValueError, r"when_left.*'cancel', 'finish'.*got 'stop'"),
+    (run, {"key": []}, TypeError, "unhashable"),
+    (run, {"make": None}, TypeError, "make must be callable, got None"),
+    (run, {"make": endless}, TypeError, "make must be a plain or async function, got the async generator"),
     (retrier, {"delay": 0}, ValueError, r"delay.*1e-06.*got 0"),
     (retrier, {"delay": -5}, ValueError, r"delay.*1e-06.*got -5"),
     (retrier, {"delay": 788_940_001}, ValueError, r"delay.*788940000.*got 788940001"),
@@ -249,6 +273,8 @@ CASES = [
 
 
 GOOD = [
+    (single_flight, {"keep": 0, "max_kept": 1}),
+    (single_flight, {"keep": MAX_TIMEOUT, "when_left": "finish"}),
     (periodic, {"period": 1e-6}),
     (periodic, {"period": MAX_TIMEOUT}),
     (heartbeat, {"interval": 3e-6}),

@@ -14,7 +14,7 @@ from purgatory_async import (
     PurgatoryError,
     PurgatoryFull,
 )
-from purgatory_async.patterns import Barrier, Correlator, HandOff, KeyedLock, Retrier, Watermark
+from purgatory_async.patterns import Barrier, Correlator, HandOff, KeyedLock, Retrier, SingleFlight, Watermark
 
 SOON = 0.001
 
@@ -42,6 +42,10 @@ def request(purgatory: Purgatory, timeout: float = 30) -> Awaitable[object]:
 async def ids_are_taken(purgatory: Purgatory) -> None:
     with Correlator[str](purgatory).expect(7, None):
         await request(purgatory)
+
+
+def page(purgatory: Purgatory, timeout: float = 30) -> Awaitable[object]:
+    return SingleFlight(purgatory).run("page", asyncio.Event().wait, timeout=timeout)
 
 
 async def member_arrives_again(purgatory: Purgatory) -> None:
@@ -149,6 +153,13 @@ CASES: dict[str, tuple[Wait, End, type[PurgatoryError], dict[str, object]]] = {
         OperationCancelled,
         {"keys": ("k",)},
     ),
+    "call expires": (
+        lambda p: page(p, SOON),
+        id,
+        OperationExpired,
+        {"keys": ("page",), "timeout": SOON},
+    ),
+    "call is closed": (page, Purgatory.close, PurgatoryClosed, {"keys": ("page",)}),
     "key is too many": (key_is_too_many, id, PurgatoryFull, {"limit": 1}),
     "retrier is closed": (retrier_is_closed, id, PurgatoryClosed, {"keys": ("key",)}),
     "value is not reached": (

@@ -221,23 +221,9 @@ class SingleFlight:
             raise PurgatoryClosed(f"{self._purgatory!r} is closed: cannot call for {key!r}", keys=(key,))
         if self._is_kept(key):
             return cast("T", self._kept[key][1])
-        within = _within.get()
-        inside = None if within is None else next(within.around(), None)
-        ahead = self._ahead(key)
-        flight = self._joinable(ahead)
-        if inside is not None:
-            self._refuse_recursion(key, flight or ahead, inside)
-        is_new = flight is None
-        if flight is None:
-            check_function("make", make)
-            flight = _Flight(self, key, inside)
-        self._watch(operation, flight)
-        flight.callers += 1
+        inside = _present_flight()
+        flight = self._board(operation, key, make, inside)
         try:
-            if inside is not None:
-                inside.awaits[operation] = flight
-            if is_new:
-                self._begin(flight, make, ahead)
             if await operation is not Outcome.COMPLETED:
                 result_of(operation, f"the result of {key!r}", key)
             if type(operation.result) is _Failure:
@@ -248,10 +234,8 @@ class SingleFlight:
             operation.cancel()
             raise
         finally:
-            if inside is not None:
-                del inside.awaits[operation]
-            self._leave(flight)
-            del self, operation, flight, ahead, within, inside  # as in `_Failure.throw`
+            self._leave(operation, flight, inside)
+            del self, operation, flight, inside  # as in `_Failure.throw`
 
     def forget(self, key: Hashable) -> bool:
         """Let the next `run` call anew, also while the present call is under way, which goes on for its callers.
@@ -286,6 +270,30 @@ class SingleFlight:
 
     # Callers.
 
+    def _board(
+        self, operation: DelayedOperation[Any], key: Hashable, make: Make[T], inside: _Flight | None
+    ) -> _Flight:
+        """Let a caller's operation wait for the flight of a key; begin one unless there is one to join."""
+        ahead = self._ahead(key)
+        flight = self._joinable(ahead)
+        if inside is not None:
+            self._refuse_recursion(key, flight or ahead, inside)
+        is_new = flight is None
+        if flight is None:
+            check_function("make", make)
+            flight = _Flight(self, key, inside)
+        try:
+            self._purgatory.try_complete_else_watch(operation, (flight,))
+        except PurgatoryClosed as refused:
+            refused.keys = (key,)
+            raise
+        flight.callers += 1
+        if is_new:
+            self._begin(flight, make, ahead)
+        if inside is not None:
+            inside.awaits[operation] = flight
+        return flight
+
     def _ahead(self, key: Hashable) -> _Flight | None:
         """The flight that a newcomer joins or waits out."""
         flight = self._flights.get(key)
@@ -309,15 +317,10 @@ class SingleFlight:
                 f"the call for {key!r} is waiting for {inside!r}: cannot wait for it there; await the function itself"
             )
 
-    def _watch(self, operation: DelayedOperation[Any], flight: _Flight) -> None:
-        try:
-            self._purgatory.try_complete_else_watch(operation, (flight,))
-        except PurgatoryClosed as refused:
-            refused.keys = (flight.key,)
-            raise
-
-    def _leave(self, flight: _Flight) -> None:
+    def _leave(self, operation: DelayedOperation[Any], flight: _Flight, inside: _Flight | None) -> None:
         """Cancel a flight that its last caller leaves; if it has failed and no caller knows, report that."""
+        if inside is not None:
+            del inside.awaits[operation]
         flight.callers -= 1
         task = flight.task
         if flight.callers or task is None:
@@ -382,6 +385,12 @@ class SingleFlight:
             if is_newest:
                 self._flights[flight.key] = heir[0]
             self._launch(*heir)
+
+
+def _present_flight() -> _Flight | None:
+    """The innermost flight under way that the running code is part of."""
+    flight = _within.get()
+    return None if flight is None else next(flight.around(), None)
 
 
 async def _fly(flight: _Flight, make: Make[T]) -> T:

@@ -24,6 +24,7 @@ from purgatory_async import (
     Purgatory,
     PurgatoryClosed,
     PurgatoryError,
+    Timer,
 )
 from purgatory_async.clock import seconds_to_ns
 from purgatory_async.errors import refuse_again
@@ -114,6 +115,48 @@ class _Failure:
         return copied
 
 
+class _Kept:
+    """Results, each kept for the same time; nothing is on the timer."""
+
+    __slots__ = ("_keep_ns", "_most", "_results", "_timer")
+
+    def __init__(self, timer: Timer, keep: float, most: int) -> None:
+        self._timer = timer
+        self._keep_ns = seconds_to_ns(keep)
+        self._most = most
+        self._results: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()  # until when; oldest first
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __contains__(self, key: Hashable) -> bool:
+        kept = self._results.get(key)
+        if kept is None:
+            return False
+        if self._timer.time_ns() < kept[0]:
+            return True
+        del self._results[key]
+        return False
+
+    def __getitem__(self, key: Hashable) -> Any:
+        return self._results[key][1]
+
+    def add(self, key: Hashable, result: object) -> None:
+        """Keep a result, in the place of those that are too old or too many. O(1) amortised."""
+        if not self._keep_ns:
+            return
+        now_ns, results = self._timer.time_ns(), self._results
+        while results and (len(results) >= self._most or next(iter(results.values()))[0] <= now_ns):
+            results.popitem(last=False)
+        results[key] = (now_ns + self._keep_ns, result)
+
+    def forget(self, key: Hashable) -> bool:
+        """Drop a result; returns whether it was kept."""
+        kept = key in self
+        self._results.pop(key, None)
+        return kept
+
+
 _within: Final[ContextVar[_Flight | None]] = ContextVar("_within", default=None)
 
 
@@ -148,9 +191,7 @@ class SingleFlight:
         "__weakref__",
         "_cancels",
         "_flights",
-        "_keep_ns",
         "_kept",
-        "_max_kept",
         "_purgatory",
         "_under_way",
     )
@@ -166,14 +207,14 @@ class SingleFlight:
         refuse_again(self, "_purgatory")
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
-        self._keep_ns = seconds_to_ns(check_number("keep", keep, least=0.0))
-        self._max_kept = check_integer("max_kept", max_kept, least=1)
+        keep = check_number("keep", keep, least=0.0)
+        max_kept = check_integer("max_kept", max_kept, least=1)
         check_word("when_left", when_left, get_args(WhenLeft))
         self._cancels = when_left == "cancel"
         self._purgatory = purgatory
         self._flights: dict[Hashable, _Flight] = {}  # those that newcomers join, or wait out
         self._under_way: set[_Flight] = set()  # forgotten ones too: asyncio refers to tasks only weakly
-        self._kept: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()  # until when, in ns; oldest first
+        self._kept = _Kept(purgatory.timer, keep, max_kept)
 
     def __repr__(self) -> str:
         return f"<SingleFlight in {self._purgatory.name!r} flights={len(self)} kept={len(self._kept)}>"
@@ -219,8 +260,8 @@ class SingleFlight:
             check_function("make", make)
         if self._purgatory.closed:
             raise PurgatoryClosed(f"{self._purgatory!r} is closed: cannot call for {key!r}", keys=(key,))
-        if self._is_kept(key):
-            return cast("T", self._kept[key][1])
+        if key in self._kept:
+            return cast("T", self._kept[key])
         inside = _present_flight()
         flight = self._board(operation, key, make, inside)
         try:
@@ -245,28 +286,8 @@ class SingleFlight:
         Returns:
             Whether there was a call or a result to forget.
         """
-        kept = self._is_kept(key)
-        if kept:
-            del self._kept[key]
+        kept = self._kept.forget(key)
         return self._flights.pop(key, None) is not None or kept
-
-    # Kept results.
-
-    def _is_kept(self, key: Hashable) -> bool:
-        kept = self._kept.get(key)
-        if kept is None:
-            return False
-        if self._purgatory.timer.time_ns() < kept[0]:
-            return True
-        del self._kept[key]
-        return False
-
-    def _keep(self, key: Hashable, result: object) -> None:
-        """Keep a result, in the place of those that are too old or too many. O(1) amortised."""
-        now_ns, kept = self._purgatory.timer.time_ns(), self._kept
-        while kept and (len(kept) >= self._max_kept or next(iter(kept.values()))[0] <= now_ns):
-            kept.popitem(last=False)
-        kept[key] = (now_ns + self._keep_ns, result)
 
     # Callers.
 
@@ -367,8 +388,8 @@ class SingleFlight:
                 _report(flight, task)
         else:
             result = task.result()
-            if self._keep_ns and not task.cancelling() and self._flights.get(flight.key) is flight:
-                self._keep(flight.key, result)
+            if self._flights.get(flight.key) is flight and not task.cancelling():
+                self._kept.add(flight.key, result)
         self._end(flight, result)
 
     def _end(self, flight: _Flight, result: object = None) -> None:

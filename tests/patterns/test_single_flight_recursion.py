@@ -150,7 +150,7 @@ async def test_a_task_that_has_outlived_its_call_may_call_again(flight):
     assert await asyncio.gather(*tasks) == [2, 1, 0]
 
 
-async def test_a_task_that_outlives_an_inner_call_is_still_in_the_outer(flight):
+async def test_a_task_that_outlives_an_inner_call_is_in_the_outer(flight):
     inner_ended, tasks = asyncio.Event(), []
 
     async def later():

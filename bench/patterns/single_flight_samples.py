@@ -12,7 +12,7 @@ from bench.measure.sampling import Sample
 from purgatory_async import Purgatory
 from purgatory_async.patterns import SingleFlight
 
-__all__ = ["Way", "alone", "futures_in_a_dict", "kept", "kept_in_a_dict", "shared", "single_flight"]
+__all__ = ["TIMEOUT", "alone", "futures_in_a_dict", "shared", "single_flight"]
 
 Make = Callable[[], Awaitable[object]]
 Run = Callable[[str, Make], Awaitable[object]]
@@ -20,7 +20,6 @@ Way = Callable[[], AbstractAsyncContextManager[Run]]
 
 KEY = "page"
 TIMEOUT = 60.0
-KEEP = 60.0
 
 
 async def make() -> None:
@@ -28,16 +27,12 @@ async def make() -> None:
     await asyncio.sleep(0)
 
 
-def single_flight(keep: float = 0.0) -> Way:
+@asynccontextmanager
+async def single_flight() -> AsyncIterator[Run]:
     """`SingleFlight`, with a timeout."""
-
-    @asynccontextmanager
-    async def way() -> AsyncIterator[Run]:
-        async with Purgatory() as purgatory:
-            run = SingleFlight(purgatory, keep=keep).run
-            yield lambda key, make: run(key, make, timeout=TIMEOUT)
-
-    return way
+    async with Purgatory() as purgatory:
+        run = SingleFlight(purgatory).run
+        yield lambda key, make: run(key, make, timeout=TIMEOUT)
 
 
 @asynccontextmanager
@@ -56,20 +51,6 @@ async def futures_in_a_dict() -> AsyncIterator[Run]:
     yield run
 
 
-@asynccontextmanager
-async def kept_in_a_dict() -> AsyncIterator[Run]:
-    """Results in a dict, each with the time at which it is too old."""
-    kept: dict[str, tuple[float, object]] = {}
-
-    async def run(key: str, make: Make) -> object:
-        now = time.monotonic()
-        if key not in kept or kept[key][0] <= now:
-            kept[key] = (now + KEEP, await make())
-        return kept[key][1]
-
-    yield run
-
-
 def alone(way: Way, *, calls: int) -> Sample:
     """One caller after the other: nothing is shared."""
 
@@ -81,11 +62,6 @@ def alone(way: Way, *, calls: int) -> Sample:
             return (time.process_time_ns() - started) / calls
 
     return sample
-
-
-def kept(way: Way, *, calls: int) -> Sample:
-    """The same, for a result that is kept."""
-    return alone(way, calls=calls)
 
 
 def shared(way: Way, *, callers: int, calls: int) -> Sample:

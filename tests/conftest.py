@@ -60,6 +60,7 @@ NEEDS_EXTRA = {
     "kafka/test_clients.py": "confluent_kafka",
     "kafka/test_clients_of_other_languages.py": "confluent_kafka",
     "kafka/test_features.py": "confluent_kafka",
+    "patterns/test_broadcast_of.py": "msgspec",
     "pipeline": "pyspark",
     "pipeline/test_questions_page.py": "duckdb",
     "service": "msgspec",

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
+from weakref import WeakSet
 
 from purgatory_async import Purgatory
 from purgatory_async.cluster.entries import LEVEL, Signalled, WireEntry, signalled
@@ -14,11 +15,27 @@ from purgatory_async.cluster.repetitions import Repetitions, Verdict
 from purgatory_async.errors import check_result
 from purgatory_async.patterns import Watermark
 
-__all__ = ["Applier"]
+__all__ = ["Applier", "Hearer"]
 
 SLICE: Final = 256  # keys checked after a gap before other tasks run
 
 T = TypeVar("T")
+
+
+class Hearer(Protocol):
+    """Hears the signals of a cluster, each once, in the order of the log; see `Cluster.add_hearer`.
+
+    No method raises.
+    """
+
+    def heard(self, signalled: Signalled) -> None:
+        """A signal was applied and its key checked; its position counts as applied right after this."""
+
+    def lost(self) -> None:
+        """There was a gap: signals may be missing, and after a change of the epoch positions mean something else."""
+
+    def close(self) -> None:
+        """The cluster is closed, or its log has failed for good; nothing comes after this."""
 
 
 class Applier:
@@ -36,6 +53,7 @@ class Applier:
 
     Attributes:
         apply: As for `Cluster`.
+        hearers: Each is told of each new signal.
         order: The steps under way.
         reached: The position up to which all is applied.
     """
@@ -55,6 +73,7 @@ class Applier:
         self._purgatory: Final = purgatory
         self._repetitions = Repetitions(since_us=head.at_us)
         self.apply = apply
+        self.hearers: Final[WeakSet[Hearer]] = WeakSet()
         self._settled: Final = settled
         self._owner: Final = owner
 
@@ -78,7 +97,7 @@ class Applier:
             if self.apply is not None:
                 self.order.run(partial(self.call, self.apply, signalled(entry, wire)))
             self.order.run(partial(self._check, wire.key))
-        self.order.run(partial(self._settle, entry.position, wire, verdict))
+        self.order.run(partial(self._settle, entry, wire, verdict))
 
     def skip(self, position: int, lost: LogError, *, goes_back: bool) -> None:
         """Go on after a position, past a gap.
@@ -89,11 +108,20 @@ class Applier:
             goes_back: Whether positions may mean other entries now than when the waits began.
         """
         self._repetitions = Repetitions()
-        if not goes_back:
+        if goes_back:
+            reached, self.reached = self.reached, Watermark(position, timer=self._purgatory.timer)
+            reached.fail_all(lost)
+        else:
             self.reached.advance(position)
-            return
-        reached, self.reached = self.reached, Watermark(position, timer=self._purgatory.timer)
-        reached.fail_all(lost)
+        for hearer in self.hearers:
+            hearer.lost()
+
+    def close(self, reason: LogError) -> None:
+        """Apply no further entry; waits for positions raise ``reason``."""
+        self.order.close()
+        self.reached.fail_all(reason)
+        for hearer in self.hearers:
+            hearer.close()
 
     async def check_all(self) -> None:
         """Check every pending operation on all its keys, a slice at a time. O(watched keys)."""
@@ -136,6 +164,9 @@ class Applier:
     def _check(self, key: str) -> None:
         self._purgatory.check_and_complete(key)
 
-    def _settle(self, position: int, wire: WireEntry, verdict: Verdict) -> None:
-        self.reached.advance(position)
-        self._settled(position, wire, verdict)
+    def _settle(self, entry: Entry, wire: WireEntry, verdict: Verdict) -> None:
+        if self.hearers and wire.k == "signal" and verdict is Verdict.NEW:
+            for hearer in self.hearers:
+                hearer.heard(signalled(entry, wire))
+        self.reached.advance(entry.position)
+        self._settled(entry.position, wire, verdict)

@@ -6,7 +6,7 @@ from typing import Final, Self, TypeVar
 
 from purgatory_async import OperationExpired, Purgatory, PurgatoryError, Timer
 from purgatory_async.clock import check_timeout
-from purgatory_async.cluster.applier import Applier
+from purgatory_async.cluster.applier import Applier, Hearer
 from purgatory_async.cluster.connection import Backoff
 from purgatory_async.cluster.contact import Contact
 from purgatory_async.cluster.entries import Signalled, WireEntry, decode, encode, signal, size_of
@@ -35,7 +35,7 @@ class Cluster:
     to the database, then signal: `Purgatory.try_complete_else_watch` looks at it once more after it watches.
 
     Args:
-        purgatory: The purgatory to check.
+        purgatory: The purgatory to check; the attribute `purgatory` has it.
         log: A log that is not yet open.
         apply: A plain or async function, called with each signal in the order of the log. An async one is awaited
             before the key is checked and the next signal applied, so it must not await this cluster; leaving the
@@ -74,22 +74,21 @@ class Cluster:
         for name, callback in (("apply", apply), ("on_gap", on_gap)):
             if callback is not None:
                 check_function(name, callback)
-        self._purgatory = purgatory
+        self.purgatory = purgatory
         self._log = log
         self._apply = apply
         self._on_gap = on_gap
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: LogError | PurgatoryError = PurgatoryError("cluster is not open: cannot use it")
         self._open = False
-        # Until the log is open.
-        unopened = Head("", 0, 0, 1, 0)
+        unopened = Head("", 0, 0, 1, 0)  # until the log is open
         self._replica = Replica(log, unopened, self._take)
         self._applier = self._applier_from(unopened)
         self._contact = Contact(0, lambda: 0.0)
 
     def __repr__(self) -> str:
         state = f"at {self.position}" if self._open else "not open"
-        return f"<Cluster of {self._purgatory.name!r} {state}>"
+        return f"<Cluster of {self.purgatory.name!r} {state}>"
 
     async def __aenter__(self) -> Self:
         """Open the log; raises what `Log.open` does."""
@@ -168,10 +167,15 @@ class Cluster:
         timeout = check_timeout(timeout)
         entry = signal(key, value, amount, voter)
         try:
-            return await _within(self._purgatory.timer, timeout, self._writer.propose(entry, size_of(entry)))
+            return await _within(self.purgatory.timer, timeout, self._writer.propose(entry, size_of(entry)))
         except TimeoutError:
             late = f"the signal on {key!r} was not applied within {timeout} s; it may still happen"
             raise LogUnavailable(late) from None
+
+    def add_hearer(self, hearer: Hearer) -> None:
+        """Let an object hear what is applied from now on, while it is referenced; raises `LogError` if closed."""
+        self._require_open()
+        self._applier.hearers.add(hearer)
 
     async def caught_up(self, position: int | None = None, timeout: float | None = None) -> int:
         """Wait until this worker has applied a position, by default the log's end now; return the position applied.
@@ -183,7 +187,7 @@ class Cluster:
         """
         self._require_open()
         timeout = check_timeout(timeout)
-        timer, left = self._purgatory.timer, timeout
+        timer, left = self.purgatory.timer, timeout
         if position is None:
             begun = timer.time()
             try:
@@ -199,7 +203,7 @@ class Cluster:
 
     def _applier_from(self, head: Head) -> Applier:
         return Applier(
-            self._purgatory, head, apply=self._apply, settled=self._settled, ended=self._ended, owner=self
+            self.purgatory, head, apply=self._apply, settled=self._settled, ended=self._ended, owner=self
         )
 
     def _appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
@@ -261,13 +265,11 @@ class Cluster:
 
     def _stop(self, reason: LogError) -> None:
         if self._open:
-            self._open = False
-            self._failure = reason
-            self._applier.order.close()
+            self._open, self._failure = False, reason
+            self._applier.close(reason)
             for task in self._tasks:
                 task.cancel()
             self._writer.fail(reason)
-            self._applier.reached.fail_all(reason)
 
     def _require_open(self) -> None:
         if not self._open:

@@ -4,51 +4,24 @@ The newest items are kept in one ring, which all subscribers read; a subscriber 
 its own. One that is slower than the ring is told how many items it missed, instead of holding up the others or growing
 without bound. An item published between the moment a subscriber was made and its first step is not lost, nor is one
 that arrives in the pass in which a reader is cancelled: it stays in the ring, and the reader at its position.
+
+`Broadcast.of` fills the ring from the log of a `Cluster`. Then all workers have the same indexes, and a client that
+comes back may come to another worker.
 """
 
-import secrets
-from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar
-from weakref import WeakSet
+from typing import Generic, Literal, Self, TypeVar
 
 from purgatory_async import OperationExpired, Purgatory, PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.clock import check_timeout
 from purgatory_async.errors import check_callback, refuse_again
 from purgatory_async.patterns._arguments import check_integer
+from purgatory_async.patterns._ring import Event, Lagged, LogRing, Published, Ring, Signal, SignalLog
 
 __all__ = ["Broadcast", "Lagged", "Published", "SubscriberLagged"]
 
 T = TypeVar("T")
-
-_UNKNOWN: Final = -1  # the position of a subscriber that names an item which is not known here
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class Published(Generic[T]):
-    """An item of a broadcast.
-
-    Attributes:
-        index: Its place in the order, a good ``after``.
-        item: What was published; every subscriber gets the same object.
-    """
-
-    index: int
-    item: T
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class Lagged:
-    """Items that a subscriber missed, in their place in the order.
-
-    Attributes:
-        missed: How many; None if that is not known.
-        index: A good ``after``: the next item is the oldest one kept.
-    """
-
-    missed: int | None
-    index: int
+S = TypeVar("S", bound=Signal)
 
 
 class SubscriberLagged(PurgatoryError):  # noqa: N818 - the contract calls it by what happened, as the library's
@@ -58,9 +31,6 @@ class SubscriberLagged(PurgatoryError):  # noqa: N818 - the contract calls it by
         super().__init__(*args)
         self.missed = missed
         self.index = index
-
-
-Event: TypeAlias = Published[T] | Lagged
 
 
 class Broadcast(Generic[T]):
@@ -93,10 +63,7 @@ class Broadcast(Generic[T]):
     Published(index=3, item='c')
     """
 
-    __slots__ = ("__weakref__", "_max_bytes", "_ring", "_size_of", "epoch")
-
-    epoch: str
-    """Random text: the indexes of another broadcast, or of a run before, mean something else."""
+    __slots__ = ("__weakref__", "_ring")
 
     def __init__(
         self,
@@ -111,17 +78,53 @@ class Broadcast(Generic[T]):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         check_callback("size_of", size_of)
         max_items = check_integer("max_items", max_items, least=1)
-        self._max_bytes = None if max_bytes is None else check_integer("max_bytes", max_bytes, least=1)
-        self._size_of = size_of
-        self.epoch = secrets.token_hex(8)
-        self._ring: _Ring[T] = _Ring(purgatory, f"broadcast {self.epoch}", max_items, self._max_bytes)
+        if max_bytes is not None:
+            max_bytes = check_integer("max_bytes", max_bytes, least=1)
+        self._ring: Ring[T] = Ring(purgatory, max_items, max_bytes, size_of)
+
+    @staticmethod
+    def of(
+        cluster: SignalLog[S],
+        key: str | None = None,
+        *,
+        prefix: str | None = None,
+        max_items: int = 1024,
+    ) -> "Broadcast[S]":
+        """Return a broadcast of a cluster's signals, of which each item is a `Signalled` and its index the position.
+
+        The cluster feeds it with what this worker applies from now on, for as long as it is referenced, also by a
+        subscriber; it closes it as it leaves its log. A `Lagged` has ``missed=None``, also at a gap of the log. Where
+        another worker is ahead, an ``after`` of there is waited for, with the errors of `Cluster.caught_up`.
+
+        Args:
+            cluster: An open `Cluster`, in whose purgatory subscribers wait.
+            key: Signals on this key.
+            prefix: Signals on keys that begin with this. If neither is given, all signals.
+            max_items: As for `Broadcast`.
+
+        Raises:
+            TypeError, ValueError: An argument is invalid, or ``key`` and ``prefix`` are both given.
+            LogError: The cluster is not open.
+        """
+        if key is not None and prefix is not None:
+            raise ValueError(f"key or prefix must be given, not both, got {key!r} and {prefix!r}")
+        wanted = key if prefix is None else prefix
+        if wanted is not None and not isinstance(wanted, str):
+            raise TypeError(f"key and prefix must be text, got {wanted!r}")
+        max_items = check_integer("max_items", max_items, least=1)
+        return _OfCluster(LogRing(cluster, key, prefix or "", max_items))
 
     def __repr__(self) -> str:
         return repr(self._ring)
 
     @property
+    def epoch(self) -> str:
+        """Random text: the indexes of another broadcast, or of a run before, mean something else."""
+        return self._ring.epoch
+
+    @property
     def newest(self) -> int:
-        """The index of the newest item; 0 if there has been none."""
+        """The index of the newest item, 0 if there has been none; of a cluster's the position that it has applied."""
         return self._ring.newest
 
     @property
@@ -149,20 +152,12 @@ class Broadcast(Generic[T]):
             PurgatoryClosed: The broadcast or its purgatory is closed.
             ValueError: The item is above ``max_bytes``, or ``size_of`` returned a negative number.
             TypeError: ``size_of`` returned no integer.
-            PurgatoryError: Called from a check of the purgatory, or from another loop.
+            PurgatoryError: Called from a check of the purgatory, or from another loop; or it is fed by a cluster.
             BaseException: What ``size_of`` raised. After any error nothing is published.
 
         O(1 + subscribers that wait), amortised.
         """
-        size = 0
-        if self._max_bytes is not None:
-            size = check_integer("size_of(item)", self._size_of(item), least=0)
-            if size > self._max_bytes:
-                raise ValueError(f"item must be at most {self._max_bytes} bytes, got {size}")
-        ring = self._ring
-        ring.require_open("publish")
-        ring.wake()  # first: it refuses a wrong loop before anything changes, and the woken read in a later step
-        return ring.keep(item, size)
+        return self._ring.publish(item)
 
     def subscribe(
         self, *, after: int | None = None, on_lag: Literal["tell", "raise"] = "tell"
@@ -188,9 +183,8 @@ class Broadcast(Generic[T]):
         if on_lag not in {"tell", "raise"}:
             raise ValueError(f"on_lag must be 'tell' or 'raise', got {on_lag!r}")
         ring = self._ring
-        return _Subscription(
-            ring, ring.newest if after is None else ring.position_of(after), raises=on_lag == "raise"
-        )
+        position = ring.last if after is None else ring.position_of(after)
+        return _Subscription(ring, position, raises=on_lag == "raise")
 
     async def next(self, after: int, *, timeout: float | None = None) -> Event[T]:
         """Wait for the item after an index.
@@ -216,11 +210,12 @@ class Broadcast(Generic[T]):
         timeout = check_timeout(timeout)
         ring.require_open("read an item")
         try:
-            return await ring.after(position, timeout)
+            event, _ = await ring.after(position, timeout)
         except OperationExpired:
             raise OperationExpired(
                 f"no item after {after} was published within {timeout} s", keys=(ring.key,), timeout=timeout
             ) from None
+        return event
 
     def close(self) -> None:
         """Let subscribers end once they have had what is kept, and refuse new items; closing again does nothing.
@@ -230,113 +225,17 @@ class Broadcast(Generic[T]):
         Raises:
             PurgatoryError: As `publish`.
         """
-        ring = self._ring
-        if not ring.purgatory.closed:
-            ring.wake()
-        ring.closed = True
+        self._ring.close()
 
 
-class _Ring(Generic[T]):
-    """The newest items, and the waits for the next one.
+class _OfCluster(Broadcast[T]):
+    """A broadcast whose ring is filled elsewhere."""
 
-    Args:
-        purgatory: Keeps the waits.
-        key: Which they watch.
-        max_items: How many items to keep.
-        max_bytes: Their sizes in all; None for no limit.
-    """
+    __slots__ = ()
 
-    __slots__ = (
-        "_bytes",
-        "_max_bytes",
-        "_max_items",
-        "_sizes",
-        "closed",
-        "kept",
-        "key",
-        "newest",
-        "purgatory",
-        "subscriptions",
-    )
-
-    def __init__(self, purgatory: Purgatory, key: str, max_items: int, max_bytes: int | None) -> None:
-        self.purgatory = purgatory
-        self.key = key
-        self._max_items = max_items
-        self._max_bytes = max_bytes
-        self.kept: dict[int, Published[T]] = {}  # by index
-        self._sizes: deque[int] = deque()  # of what is kept, if bytes are limited
-        self._bytes = 0
-        self.newest = 0
-        self.closed = False
-        self.subscriptions: WeakSet[_Subscription[T]] = WeakSet()
-
-    def __repr__(self) -> str:
-        state = "closed" if self.closed else "open"
-        return (
-            f"<Broadcast in {self.purgatory.name!r} {state} at {self.newest} kept={len(self.kept)} "
-            f"subscribers={len(self.subscriptions)}>"
-        )
-
-    @property
-    def oldest(self) -> int:
-        """The index of the oldest item kept."""
-        return self.newest - len(self.kept) + 1
-
-    def keep(self, item: T, size: int) -> int:
-        """Append an item and drop the oldest ones above the limits; returns its index."""
-        self.newest = index = self.newest + 1
-        self.kept[index] = Published(index, item)
-        if self._max_bytes is not None:
-            self._sizes.append(size)
-            self._bytes += size
-            while self._bytes > self._max_bytes:
-                self._drop_oldest()
-        if len(self.kept) > self._max_items:
-            self._drop_oldest()
-        return index
-
-    def wake(self) -> None:
-        """Let all that wait read again."""
-        self.purgatory.complete_for_key(self.key)
-
-    def position_of(self, after: int) -> int:
-        """The position behind the item with an index."""
-        after = check_integer("after", after, least=0)
-        return after if after <= self.newest else _UNKNOWN
-
-    async def after(self, position: int, timeout: float | None) -> Event[T]:
-        """Wait for the event after a position; what is kept can be read also once the broadcast is closed.
-
-        Raises:
-            PurgatoryClosed: The broadcast is closed and no item is left, or its purgatory is closed.
-            OperationExpired, PurgatoryFull, PurgatoryError: As `Purgatory.wait`.
-        """
-        if not self.closed:
-            self.require_open("read an item")
-        while (event := self.read(position)) is None:
-            self.require_open("wait for an item")
-            await self.purgatory.wait(self.key, timeout=timeout)
-        return event
-
-    def read(self, position: int) -> Event[T] | None:
-        """Return the event after a position; None if it has yet to come."""
-        event = self.kept.get(position + 1)
-        if event is not None or position == self.newest:
-            return event
-        index = self.oldest - 1
-        return Lagged(None if position == _UNKNOWN else index - position, index)
-
-    def require_open(self, verb: str) -> None:
-        """Raise `PurgatoryClosed` if the broadcast or its purgatory is closed."""
-        if self.closed or self.purgatory.closed:
-            closed = self if self.closed else self.purgatory
-            raise PurgatoryClosed(f"{closed!r} is closed: cannot {verb}", keys=(self.key,))
-
-    def _drop_oldest(self) -> None:
-        del self.kept[self.oldest]
-        if self._max_bytes is not None:
-            self._bytes -= self._sizes.popleft()
+    def __init__(self, ring: Ring[T]) -> None:
+        refuse_again(self, "_ring")
+        self._ring = ring
 
 
 class _Subscription(Generic[T]):
@@ -344,7 +243,7 @@ class _Subscription(Generic[T]):
 
     __slots__ = ("__weakref__", "_position", "_raises", "_reading", "_ring")
 
-    def __init__(self, ring: _Ring[T], position: int, *, raises: bool) -> None:
+    def __init__(self, ring: Ring[T], position: int, *, raises: bool) -> None:
         self._ring = ring
         self._position = position
         self._raises = raises
@@ -355,21 +254,21 @@ class _Subscription(Generic[T]):
         return self
 
     async def __anext__(self) -> Event[T]:
+        ring = self._ring
         if self._reading:
             raise PurgatoryError(
-                f"a subscriber of {self._ring!r} waits: cannot read it twice at once; subscribe once for each task"
+                f"a subscriber of {ring!r} waits: cannot read it twice at once; subscribe once for each task"
             )
         self._reading = True
         try:
-            event = await self._ring.after(self._position, None)
+            event, self._position = await ring.after(self._position, None)
         except PurgatoryClosed:
-            if not self._ring.closed:
+            if not ring.closed:
                 raise
-            self._ring.subscriptions.discard(self)
+            ring.subscriptions.discard(self)
             raise StopAsyncIteration from None
         finally:
             self._reading = False
-        self._position = event.index
         if self._raises and isinstance(event, Lagged):
             missed = "an unknown number of" if event.missed is None else event.missed
             raise SubscriberLagged(

@@ -39,7 +39,8 @@
      +-- Interruption                 what ends a wait or a step inside the package; another part catches it
           +-- ClientLeft              web: the client closed its connection
           +-- ServerStops             web: the server stops
-          +-- Stalled                 service: a client takes nothing
+          +-- Stalled                 web: a client takes nothing
+          +-- _Silent                 web: a stream has had no event for a heartbeat
           +-- BodyAwaited             service: an endpoint needs a body that has yet to come
           +-- _Released               service: the token of a stream's reader has changed
           +-- SignalsLost             durable: the state was loaded again under a one-shot wait

@@ -11,7 +11,7 @@ from purgatory_async import OperationCancelled, OperationExpired, PurgatoryClose
 from purgatory_async.clock import MAX_TIMEOUT, Clock, MonotonicClock
 from purgatory_async.errors import check_callback
 from purgatory_async.web import _answer
-from purgatory_async.web._answer import Encode, PollAnswer
+from purgatory_async.web._answer import Encode, PollAnswer, check_encode, check_range
 from purgatory_async.web._shutdown import held_on
 from purgatory_async.web.race import ClientLeft, Race, ServerStops, WaitFunction
 from purgatory_async.web.waiting import asked_wait, decided_wait, shortened
@@ -44,26 +44,13 @@ class Terms:
     retry_after: tuple[float, float]
 
     def __post_init__(self) -> None:
-        # After the wait is too late: the value would be lost.
-        if not (self.encode is None or callable(self.encode)):
-            raise TypeError(f"encode must be a function or None, got {self.encode!r}")
-        for name, function in (("encode", self.encode or str), ("draw", self.draw)):
-            check_callback(name, function)
+        check_encode(self.encode)
+        check_callback("draw", self.draw)
         if not 0 <= self.max_wait <= MAX_TIMEOUT:
             raise ValueError(f"max_wait must be from 0 to {MAX_TIMEOUT:.0f} seconds, got {self.max_wait!r}")
         if self.jitter is not None and not 0 <= self.jitter <= 1:
             raise ValueError(f"jitter must be from 0 to 1, a share of the wait, got {self.jitter!r}")
-        try:
-            least, most = self.retry_after
-            in_bounds = 0 <= least <= most <= MAX_TIMEOUT
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"retry_after must be a pair of seconds like {RETRY_AFTER}, got {self.retry_after!r}"
-            ) from None
-        if not in_bounds:
-            raise ValueError(
-                f"retry_after must rise, from 0 to {MAX_TIMEOUT:.0f} seconds, got {self.retry_after!r}"
-            )
+        check_range("retry_after", self.retry_after, RETRY_AFTER)
 
     def retry_seconds(self) -> int:
         """Draw when a refused client shall come back; HTTP has whole seconds."""

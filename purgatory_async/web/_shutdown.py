@@ -1,7 +1,8 @@
-"""End held polls on SIGTERM and SIGINT.
+"""End held polls and streams on SIGTERM and SIGINT.
 
-A stopping server first waits for its requests, and a held one may take a minute. Servers do not pass the signal on. So
-while polls are held, a hook handles both signals: it ends every poll on the loop and then calls the previous handler.
+A stopping server first waits for its requests; a held one may take a minute, and a stream has no end. Servers do not
+pass the signal on. So while any is held, a hook handles both signals: it ends all on the loop and then calls the
+previous handler.
 This also works over the empty handler of `loop.add_signal_handler`: the loop sees the signal through its wakeup file.
 
 The hook needs the main thread and an existing handler: without one the process dies or ignores the signal. Elsewhere
@@ -15,9 +16,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from purgatory_async.web.race import Race, ServerStops
+from purgatory_async.web.race import ServerStops
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -28,51 +29,59 @@ REFUSAL: Final = 60.0
 Handler = Callable[[int, FrameType | None], Any]
 
 
+class Stoppable(Protocol):
+    """A poll or a stream under way."""
+
+    def stop(self) -> None:
+        """End it soon: the server stops."""
+
+
 class Held:
-    """The polls held on one event loop.
+    """The polls and streams held on one event loop.
 
     Args:
         loop: Kept weakly.
     """
 
-    __slots__ = ("_hooks", "_loop", "_races", "_refused_until")
+    __slots__ = ("_held", "_hooks", "_loop", "_refused_until")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = weakref.ref(loop)
-        self._races: dict[Race, None] = {}
+        self._held: dict[Stoppable, None] = {}
         self._hooks: dict[int, _Hook] = {}
         self._refused_until = 0.0
 
     @contextmanager
-    def holding(self, race: Race) -> Iterator[None]:
-        """Hold one more poll. O(1).
+    def holding(self, stoppable: Stoppable) -> Iterator[None]:
+        """Hold one more poll or stream. O(1).
 
         Raises:
             ServerStops: A signal to stop came less than a minute ago.
         """
         if self._refused_until and self._time() < self._refused_until:
             raise ServerStops
-        if not self._races:
+        if not self._held:
             self._hook()
-        self._races[race] = None
+        self._held[stoppable] = None
         try:
             yield
         finally:
-            del self._races[race]
-            if not self._races:
+            del self._held[stoppable]
+            if not self._held:
                 self._unhook()
 
     def release_soon(self) -> None:
-        """Release every poll in the loop's next turn; safe in a signal handler."""
+        """Release all that is held in the loop's next turn; safe in a signal handler."""
         loop = self._loop()
         with suppress(RuntimeError):  # the loop has closed: nothing is held
             if loop is not None:
-                loop.call_soon_threadsafe(self._release)
+                loop.call_soon_threadsafe(self.release)
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Release all that is held, and refuse more for a minute. O(held)."""
         self._refused_until = self._time() + REFUSAL
-        for race in tuple(self._races):
-            race.stop()
+        for stoppable in tuple(self._held):
+            stoppable.stop()
 
     def _time(self) -> float:
         loop = self._loop()

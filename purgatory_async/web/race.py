@@ -18,7 +18,7 @@ from anyio import CancelScope
 from purgatory_async.errors import Interruption
 from purgatory_async.web.asgi import Receive
 
-__all__ = ["ClientLeft", "Race", "ServerStops", "WaitFunction", "listening"]
+__all__ = ["ClientLeft", "Interruptible", "Race", "ServerStops", "Stalled", "WaitFunction", "listening"]
 
 WaitFunction = Callable[..., Awaitable[object]]
 
@@ -31,20 +31,77 @@ class ServerStops(Interruption):
     """The server stops, and the wait with it."""
 
 
-class Race:
-    """One wait of the current task that other code may end early."""
+class Stalled(Interruption):
+    """The client took nothing for too long."""
 
-    __slots__ = ("_before", "_cancelled", "_reason", "_scope", "_task", "_waiting")
+
+class Interruptible:
+    """Waits of the current task, one at a time, that other code may end with an exception.
+
+    Each is a ``with`` block, which raises the exception.
+    """
+
+    __slots__ = ("_before", "_cancelled", "_reason", "_task", "_waiting")
 
     def __init__(self) -> None:
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"
         self._task: asyncio.Task[Any] = task
         self._before = task.cancelling()
-        self._scope = CancelScope()
         self._reason: BaseException | None = None
         self._waiting = False
         self._cancelled = False
+
+    def leave(self) -> None:
+        """End the wait: the client disconnected."""
+        self.fail(ClientLeft())
+
+    def fail(self, error: BaseException) -> None:
+        """End the wait, or the next one, with an exception. Only the first call for a wait counts."""
+        if self._reason is None:
+            self._reason = error
+            if self._waiting:
+                self._cancelled = self._task.cancel()
+
+    def __enter__(self) -> None:
+        if self._reason is not None:
+            self._raise_reason()
+        self._waiting = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._waiting = False
+        cancelled, self._cancelled = self._cancelled, False
+        # As `asyncio.timeout` does: take this wait's cancellation back; any other request to cancel goes on.
+        if (
+            cancelled
+            and self._task.uncancel() <= self._before
+            and isinstance(exception, asyncio.CancelledError)
+        ):
+            self._raise_reason()
+
+    def _raise_reason(self) -> NoReturn:
+        """Raise the reason and drop it: its traceback refers to this wait, and only the collector frees a cycle."""
+        reason, self._reason = self._reason, None
+        assert reason is not None, "there is a reason to end"
+        try:
+            raise reason from None
+        finally:
+            del reason
+
+
+class Race(Interruptible):
+    """One wait of the current task that other code may end early."""
+
+    __slots__ = ("_scope",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scope = CancelScope()
 
     async def run(self, wait: WaitFunction, args: tuple[object, ...], timeout: float) -> object:
         """Return the result of ``wait(*args, timeout=timeout)``, called before other code on the loop runs.
@@ -55,67 +112,27 @@ class Race:
             BaseException: The exception given to `fail`; else what ``wait`` raised.
             TypeError: ``wait`` did not return an awaitable.
         """
-        if self._reason is not None:
-            self._raise_reason()
-        if not callable(wait):
-            if isinstance(wait, Coroutine):
-                wait.close()  # or Python would warn, without the remedy
-            raise TypeError(
-                f'wait must be an async function that is not called yet, as builds.wait, "build:7", got {wait!r}'
-            )
         with self._scope, self:
+            if not callable(wait):
+                if isinstance(wait, Coroutine):
+                    wait.close()  # or Python would warn, without the remedy
+                raise TypeError(
+                    f'wait must be an async function that is not called yet, as builds.wait, "build:7", got {wait!r}'
+                )
             waiting = wait(*args, timeout=timeout)
             if not hasattr(waiting, "__await__"):
                 raise TypeError(f"wait must be an async function, but {wait!r} returned {waiting!r}")
             return await waiting
         raise ServerStops
 
-    def leave(self) -> None:
-        """End the wait: the client disconnected."""
-        self.fail(ClientLeft())
-
-    def fail(self, error: BaseException) -> None:
-        """End the wait with an exception. Only the first call counts; after the end it does nothing."""
-        if self._reason is None:
-            self._reason = error
-            if self._waiting:
-                self._cancelled = self._task.cancel()
-
     def stop(self) -> None:
         """End the wait, unless it has its value already: the server stops."""
         self._scope.cancel()
 
-    def __enter__(self) -> None:
-        self._waiting = True
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._waiting = False
-        # As `asyncio.timeout` does: take this race's cancellation back; any other request to cancel goes on.
-        if (
-            self._cancelled
-            and self._task.uncancel() <= self._before
-            and isinstance(exception, asyncio.CancelledError)
-        ):
-            self._raise_reason()
-
-    def _raise_reason(self) -> NoReturn:
-        """Raise the reason and drop it: its traceback refers to this race, and only the collector frees a cycle."""
-        reason, self._reason = self._reason, None
-        assert reason is not None, "there is a reason to end"
-        try:
-            raise reason from None
-        finally:
-            del reason
-
 
 @contextmanager
-def listening(receive: Receive, race: Race) -> Iterator[None]:
-    """End a race when the client disconnects while the context is open; the request's body must have been read."""
+def listening(receive: Receive, race: Interruptible) -> Iterator[None]:
+    """End a wait when the client disconnects while the context is open; the request's body must have been read."""
     listener = asyncio.get_running_loop().create_task(_listen(receive, race), name="long poll: listener")
     try:
         yield
@@ -123,8 +140,8 @@ def listening(receive: Receive, race: Race) -> Iterator[None]:
         listener.cancel()
 
 
-async def _listen(receive: Receive, race: Race) -> None:
-    """End the race when the client disconnects; ignore what it still sends."""
+async def _listen(receive: Receive, race: Interruptible) -> None:
+    """End the wait when the client disconnects; ignore what it still sends."""
     body_read = False
     try:
         while (message := await receive())["type"] != "http.disconnect":

@@ -1,9 +1,10 @@
-"""A request that speaks ASGI to a poll."""
+"""Requests that speak ASGI to a poll, or to a stream of events."""
 
 import asyncio
 
-from purgatory_async.web import asgi_poll
+from purgatory_async.web import asgi_events, asgi_poll
 from tests import exchange
+from tests.web.event_lines import parse
 
 
 class Exchange(exchange.Exchange):
@@ -31,3 +32,46 @@ class Exchange(exchange.Exchange):
     def start(self):
         self.task = asyncio.get_running_loop().create_task(self.running)
         return self
+
+
+class Stream(exchange.Exchange):
+    """A stream of events, read by a client that can stop reading.
+
+    Args:
+        source: What it sends.
+        last_id: The id that the client brings; None for none.
+        method: The request's.
+        terms: Keyword arguments of the stream.
+
+    Attributes:
+        reads: Whether the client takes what is sent.
+    """
+
+    def __init__(self, source, *, last_id=None, method="GET", http_version="1.1", **terms):
+        super().__init__(b"")
+        headers = [] if last_id is None else [(b"Last-Event-ID", last_id.encode())]
+        scope = {"type": "http", "http_version": http_version, "method": method, "headers": headers}
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self.running = asgi_events(scope, self.receive, self.send, source, **terms)
+        self.task = None
+
+    def start(self):
+        self.task = asyncio.get_running_loop().create_task(self.running)
+        return self
+
+    async def send(self, message):
+        await self.reads.wait()
+        await super().send(message)
+
+    @property
+    def parsed(self):
+        return parse(self.body)
+
+    @property
+    def events(self):
+        return self.parsed.events
+
+    @property
+    def data(self):
+        return [event.data for event in self.events]

@@ -20,20 +20,6 @@ each_loop = pytest.mark.parametrize("loop_factory", default_loops().values(), id
 
 
 @pytest.fixture
-def heard():
-    """The signals that the application's own handlers heard; at the end those handlers are in place."""
-    numbers = []
-
-    def note(number, frame):
-        numbers.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield numbers
-    after = {number: signal.signal(number, handler) for number, handler in before.items()}
-    assert set(after.values()) == {note}
-
-
-@pytest.fixture
 def restored():
     """Restore the signal handlers after each test."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

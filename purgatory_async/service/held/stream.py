@@ -13,7 +13,7 @@ from purgatory_async.durable.waiting.feed import Feed
 from purgatory_async.errors import Interruption
 from purgatory_async.service.held.given import Given, Streamed
 from purgatory_async.service.http.wire import Asked
-from purgatory_async.web.race import ClientLeft, Race
+from purgatory_async.web.race import ClientLeft, Race, Stalled
 
 EVENT_STREAM: Final = "text/event-stream"
 MAX_STREAMS: Final = 256
@@ -24,10 +24,6 @@ LAST_PATIENCE: Final = 1.0  # the same, while draining
 _COMMENT: Final = b":\n\n"
 # nginx must not buffer events, and no request follows a stream.
 _LINES: Final = b"content-type: %b\r\nx-accel-buffering: no\r\n" % EVENT_STREAM.encode()
-
-
-class Stalled(Interruption):
-    """The client took nothing for too long."""
 
 
 class _Released(Interruption):

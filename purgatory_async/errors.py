@@ -8,6 +8,7 @@
      |    +-- PurgatoryFull           a purgatory or timer: max_pending is reached: limit
      |    +-- _InitialisedAgain       a second ``__init__`` (also a RuntimeError)
      |    +-- SubscriberLagged        a subscriber: it missed items: missed, index
+     |    +-- QuorumImpossible        a quorum: too many are against it: for_, against
      |    +-- _ScopeError             a timeout's scope: its state forbids the call (also a RuntimeError)
      |    +-- JournalError            journal: it is unusable, or cannot promise that a record is safe
      |    +-- LogError                cluster: a log is closed, or not open

@@ -54,6 +54,7 @@ SUBMODULES = {
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
     "patterns": {
         *("Barrier", "Correlator", "Generation", "HandOff", "Heartbeat", "Periodic", "Quorum", "Reply"),
+        "QuorumImpossible",
         *("KeyedLock", "KeyedSemaphore", "Retrier", "Watermark"),
     },
     "timing": {"HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel", "WheelLevel"},
@@ -151,6 +152,7 @@ SIGNATURES = {
     "journal.read_journal": "(directory)",
     "patterns.Quorum": "(need, *, of=None, timeout=None)",
     "patterns.Quorum.vote": "(voter)",
+    "patterns.Quorum.against": "(voter)",
     "patterns.Watermark": "(initial=0, *, timer=None)",
     "patterns.Watermark.reach": "async (value, timeout=None)",
     "patterns.Watermark.advance": "(value)",
@@ -182,8 +184,10 @@ SIGNATURES = {
         }.items()
     },
     "patterns.Retrier": (
-        "(timer, *, delay=5.0, attempts=3, backoff=1.0, jitter=0.0, max_pending=100, on_give_up=None)"
+        "(timer, *, delay=5.0, attempts=3, backoff=1.0, jitter=0.0, max_pending=100, first_delay=0.0, total=None, "
+        "on_failure=None, on_give_up=None)"
     ),
+    "patterns.Retrier.run": "async (key, attempt)",
     "patterns.Retrier.submit": "(key, attempt)",
     "patterns.Retrier.cancel": "(key)",
     "patterns.Retrier.aclose": "async ()",

@@ -1,6 +1,6 @@
 """Coordination patterns on a purgatory; each is one file that uses only the public API.
 
-Quorum       complete on enough distinct votes, or return the votes so far at the timeout
+Quorum       complete on enough distinct votes, fail once that is impossible, or return those so far
 Watermark    wait until a growing number reaches a value
 Barrier      gather members and release them as one generation
 Correlator   match replies to requests by id
@@ -20,7 +20,7 @@ from purgatory_async.patterns.hand_off import HandOff
 from purgatory_async.patterns.heartbeat import Heartbeat
 from purgatory_async.patterns.keyed_lock import KeyedLock, KeyedSemaphore
 from purgatory_async.patterns.periodic import Periodic
-from purgatory_async.patterns.quorum import Quorum
+from purgatory_async.patterns.quorum import Quorum, QuorumImpossible
 from purgatory_async.patterns.retrier import Retrier
 from purgatory_async.patterns.single_flight import SingleFlight
 from purgatory_async.patterns.watermark import Watermark
@@ -38,6 +38,7 @@ __all__ = [
     "Periodic",
     "Published",
     "Quorum",
+    "QuorumImpossible",
     "Reply",
     "Retrier",
     "SingleFlight",

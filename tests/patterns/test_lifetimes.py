@@ -5,10 +5,10 @@ import weakref
 import pytest
 
 from purgatory_async import PurgatoryError, patterns
-from purgatory_async.patterns import Generation, Lagged, Published, SubscriberLagged
+from purgatory_async.patterns import Generation, Lagged, Published, QuorumImpossible, SubscriberLagged
 from tests.patterns.table import made
 
-VALUES = {Generation, Lagged, Published, SubscriberLagged}
+VALUES = {Generation, Lagged, Published, QuorumImpossible, SubscriberLagged}
 CLASSES = sorted(set(patterns.__all__) - {value.__name__ for value in VALUES})
 
 

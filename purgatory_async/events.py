@@ -42,7 +42,7 @@ class OperationSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRescheduled:
-    """A pending operation has another deadline, by `Purgatory.reschedule`.
+    """A pending operation has another deadline, by its own `reschedule` or the purgatory's.
 
     Attributes:
         operation: The operation itself.

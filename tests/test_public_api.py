@@ -74,6 +74,7 @@ SIGNATURES = {
     "DelayedOperation.force_complete": "(result=None)",
     "DelayedOperation.fail": "(exception)",
     "DelayedOperation.cancel": "()",
+    "DelayedOperation.reschedule": "(timeout)",
     "Observer.notify": "(event)",
     "Purgatory": "(name='purgatory', *, timer=None, max_pending=None, observer=None)",
     "Purgatory.try_complete_else_watch": "(operation, keys)",

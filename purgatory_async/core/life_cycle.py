@@ -27,6 +27,10 @@ class Deadlines(Protocol):
         """Start a deadline; returns the nanoseconds from which it counts, None if it is infinite."""
         ...
 
+    def _restart_timeout(self, operation: DelayedOperation[Any], timeout: float | None) -> int | None:
+        """Move a deadline, or raise and change nothing; returns the nanoseconds from which it counts, if finite."""
+        ...
+
     def _withdraw(self, entry: DelayedOperation[Any]) -> bool:
         """Forget a deadline."""
         ...
@@ -138,6 +142,14 @@ class LifeCycle(WatchTable):
                 raise
         if self._notifier is not None:
             self._notifier.submitted(operation, keys, since_ns)
+
+    def _reschedule(self, operation: DelayedOperation[Any], timeout: float | None) -> bool:
+        """Move the deadline of an operation that is pending here, or raise and change nothing."""
+        since_ns = self.timer._restart_timeout(operation, timeout)
+        operation.timeout = timeout
+        if self._notifier is not None:
+            self._notifier.rescheduled(operation, since_ns)
+        return True
 
     # Walks. Hooks are deferred during one.
 

@@ -61,6 +61,10 @@ class Place(Protocol):
         """
         ...
 
+    def _reschedule(self, operation: "DelayedOperation[Any]", timeout: float | None) -> bool:
+        """Give the operation a checked timeout, from now on; False, and nothing changes, if it has ended."""
+        ...
+
     def new_waiter(self, operation: "DelayedOperation[Any]") -> Waiter:
         """Return a future of the owning loop, for a task that awaits the operation."""
         ...
@@ -110,8 +114,7 @@ class DelayedOperation(Watcher, Generic[T]):
     _waiters: Waiter | dict[Waiter, None] | HookQueue | None  # the last until its hooks have run
     _failure: tuple[BaseException, TracebackType | None]  # set only when FAILED
 
-    # False in the library's own waits, which have no hooks.
-    _has_hooks = True
+    _has_hooks = True  # not the library's own waits
 
     def __init__(self, timeout: float | None = None) -> None:
         refuse_again(self, "_state")
@@ -192,13 +195,28 @@ class DelayedOperation(Watcher, Generic[T]):
         """End it as cancelled; hooks do not run. Returns whether this call ended it."""
         return self._state._end(self, CANCELLED)
 
+    def reschedule(self, timeout: float | None) -> bool:
+        """Move its deadline, as often as there is progress; before it is watched, set `timeout`. O(1).
+
+        Args:
+            timeout: Seconds from now; None and ``inf`` for no deadline, zero and less: on the next loop turn.
+
+        Returns:
+            True; False, and nothing changes, once it has ended.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is invalid; after any error nothing has changed.
+            PurgatoryFull, PurgatoryClosed: It has no deadline, and its timer is full or closed.
+            PurgatoryError: Called from another loop.
+        """
+        return self._state._reschedule(self, check_timeout(timeout))
+
     # To read.
 
     @property
     def outcome(self) -> Outcome | None:
         """How it ended; None while it has not."""
-        state = self._state
-        return state if type(state) is Outcome else None
+        return self._state if type(self._state) is Outcome else None
 
     @property
     def exception(self) -> BaseException | None:
@@ -236,8 +254,7 @@ class DelayedOperation(Watcher, Generic[T]):
             PurgatoryError: It was never watched and has not ended, so nothing would ever wake the task.
             BaseException: The exception that it failed with.
         """
-        state = self._state
-        if type(state) is not Outcome:
+        if type(state := self._state) is not Outcome:
             waiter = self._add_waiter(state.new_waiter(self))  # type: ignore[union-attr]  # not an Outcome: its place
             try:
                 yield from waiter.__await__()
@@ -272,8 +289,7 @@ class DelayedOperation(Watcher, Generic[T]):
 
     def _run_hooks(self) -> None:
         """Run the hooks that have not run, although an outer call defers them."""
-        hooks = hooks_of_thread()
-        if self._waiters is hooks:
+        if self._waiters is (hooks := hooks_of_thread()):
             hooks.run()
 
     def _add_waiter(self, waiter: Waiter) -> Waiter:
@@ -320,6 +336,11 @@ class New:
         hooks.run_unless_deferred()
         return True
 
+    def _reschedule(self, operation: DelayedOperation[Any], timeout: float | None) -> bool:
+        """Set its timeout, which starts when it is watched."""
+        operation.timeout = timeout
+        return True
+
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
         """Raise `PurgatoryError`: nothing would ever wake the waiter."""
         raise PurgatoryError(f"{operation!r} was never watched: cannot await it; watch it first")
@@ -344,6 +365,11 @@ class Admission:
     def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
         """End the operation; it is in no list."""
         end_unwatched(self._hooks, operation, outcome, result)
+        return True
+
+    def _reschedule(self, operation: DelayedOperation[Any], timeout: float | None) -> bool:
+        """Set its timeout, which starts after the check."""
+        operation.timeout = timeout
         return True
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:

@@ -25,6 +25,10 @@ class Outcome(StrEnum):
         """Do nothing: an ended operation stays ended."""
         return False
 
+    def _reschedule(self, _operation: object, _timeout: float | None) -> bool:
+        """Do nothing: an ended operation has no deadline."""
+        return False
+
 
 # Python 3.11 needs 50 ns to look up an enum's member; a global is free.
 COMPLETED: Final = Outcome.COMPLETED

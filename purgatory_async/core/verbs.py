@@ -147,7 +147,7 @@ class Verbs(LifeCycle):
         return self._end_all(key, methodcaller("cancel"))
 
     def reschedule(self, operation: DelayedOperation[Any], timeout: float | None) -> bool:
-        """Let a pending operation expire at another time. O(1).
+        """Let an operation that is pending here expire at another time: `DelayedOperation.reschedule`. O(1).
 
         Args:
             operation: One that waits here.
@@ -157,19 +157,12 @@ class Verbs(LifeCycle):
             Whether it was pending here; otherwise nothing changes.
 
         Raises:
-            TypeError, ValueError: ``timeout`` is invalid; nothing changes.
-            PurgatoryError: Called from another loop.
+            TypeError, ValueError, PurgatoryFull, PurgatoryClosed: As `DelayedOperation.reschedule`; nothing changes.
+            PurgatoryError: As `check_and_complete`.
         """
         timeout = check_timeout(timeout)
         self._arrive(watching=False)
-        if operation._state is not self:
-            return False
-        self.timer._withdraw(operation)
-        operation.timeout = timeout
-        since_ns = None if timeout is None else self.timer._start_timeout(operation, timeout)
-        if self._notifier is not None:
-            self._notifier.rescheduled(operation, since_ns)
-        return True
+        return operation._state is self and self._reschedule(operation, timeout)
 
     def _end_all(
         self, key: Hashable, ends: Callable[[DelayedOperation[Any]], bool]

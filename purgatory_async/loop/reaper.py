@@ -37,9 +37,9 @@ LONG_AGO: Final = -(2**127)
 
 _IN_PASS: Final = 1 - LAST_TICK  # before any tick: what is added during a pass is armed at its end
 BY_DEADLINE: Final = attrgetter("deadline_tick")
-# `_prev` sentinels for entries outside buckets: this for an infinite delay, or the place in `_soon`; None means
-# nowhere, or handed out in this pass.
-_FOREVER: Final = Link()
+# `_prev` sentinels for entries outside buckets: this for an infinite delay or a deadline taken away, or the place in
+# `_soon`; None means nowhere, or handed out in this pass.
+FOREVER: Final = Link()
 
 
 class Timed(Protocol):
@@ -196,7 +196,7 @@ class Reaper:
     def _start_never(self, entry: TimerNode) -> None:
         """Let an entry wait for ever."""
         entry.deadline_tick = NEVER
-        entry._prev = _FOREVER
+        entry._prev = FOREVER
         self._never.add(entry)
 
     def _withdraw(self, entry: TimerNode) -> bool:

@@ -7,7 +7,7 @@ from threading import get_ident
 
 from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, Clock, as_number, delay_to_ns, delay_until_ns
 from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
-from purgatory_async.loop.reaper import LONG_AGO, Reaper
+from purgatory_async.loop.reaper import FOREVER, LONG_AGO, Reaper
 from purgatory_async.loop.timer_handle import TimerHandle
 from purgatory_async.native import also_compiled
 from purgatory_async.timing import TimerQueue, TimingWheel
@@ -158,6 +158,23 @@ class Scheduler(Reaper):
             return now_ns
         delay_ns = self._admit("timeout", timeout)
         now_ns = self._now_ns()
+        self._start(operation, delay_ns, now_ns)
+        return now_ns
+
+    def _restart_timeout(self, operation: TimerNode, timeout: float | None) -> int | None:
+        """Move an operation's deadline, or raise and change nothing; one that has a deadline needs no room.
+
+        Returns:
+            The present in nanoseconds, from which the deadline counts; None without a deadline.
+        """
+        if timeout is None or timeout == inf:
+            self._withdraw(operation)
+            operation._prev = FOREVER  # a pass that has taken it out skips it
+            return None
+        counted = self._pending_ids is not None and id(operation) in self._pending_ids
+        delay_ns = self._admit("timeout", timeout, unlimited=counted)
+        now_ns = self._now_ns()
+        self._withdraw(operation)
         self._start(operation, delay_ns, now_ns)
         return now_ns
 

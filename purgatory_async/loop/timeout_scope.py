@@ -126,7 +126,9 @@ class TimeoutScope:
         timer._start(alarm, None if self._deadline_ns is None else self._deadline_ns - now_ns, now_ns)
         self._alarm = alarm
         self._task = task
-        self._cancelling = task.cancelling()
+        # One that has yet to reach the task will reach the body, so it does not count as one from before (the open
+        # fault of asyncio's own in python/cpython#134471).
+        self._cancelling = task.cancelling() - getattr(task, "_must_cancel", False)
         self._state = _State.ACTIVE
         return self
 

@@ -62,6 +62,20 @@ cdef class LifeCycle(WatchTable):
             self._notifier.submitted(operation, keys, since_ns)
         return 0
 
+    cdef bint _move(self, DelayedOperation operation, timeout) except -1:
+        """`_reschedule`."""
+        if self._notifier is None and self.timer._restart_ordinary(operation, timeout):
+            operation._timeout = timeout
+            return True
+        since_ns = self.timer._restart_timeout(operation, timeout)
+        operation._timeout = timeout
+        if self._notifier is not None:
+            self._notifier.rescheduled(operation, since_ns)
+        return True
+
+    def _reschedule(self, operation, timeout):
+        return self._move(operation, timeout)
+
     cdef Py_ssize_t _check_all(self, key, operations, limit) except -1:
         """`_walk`."""
         cdef Py_ssize_t completed = 0

@@ -135,6 +135,16 @@ cdef class DelayedOperation(Watcher):
     def cancel(self):
         return _end(self, _CANCELLED, None)
 
+    def reschedule(self, timeout):
+        if timeout is not None and not ordinary(timeout):
+            timeout = check_timeout(timeout)
+        state = self._state
+        if isinstance(state, LifeCycle):
+            return (<LifeCycle> state)._move(self, timeout)
+        if state is None:
+            raise AttributeError("_state")
+        return state._reschedule(self, timeout)
+
     @property
     def outcome(self):
         if self._state is None:

@@ -394,6 +394,15 @@ cdef class Scheduler(Reaper):
             self._start_timeout(operation, timeout)
         return 0
 
+    cdef bint _restart_ordinary(self, TimerNode operation, object timeout) except -1:
+        """`_restart_timeout`, where it does not matter since when it counts; False, and nothing changed, if it must."""
+        cdef double seconds = ordinary(timeout)
+        if not seconds or not self.is_ready() or not is_here(self._runner) or self.now() == BEYOND:
+            return False
+        self.withdraw(operation)
+        self.start_ordinary(operation, seconds)
+        return True
+
     cdef bint _unschedule(self, TimerNode operation) except -1:
         """Forget it; returns whether the queue held it."""
         return self.withdraw(operation)

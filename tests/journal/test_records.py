@@ -91,7 +91,7 @@ def test_every_end_has_its_word(journaled, end, word):
 def test_a_moved_deadline_is_a_record_and_lateness_is_after_it(journaled):
     operation = journaled.watch("a", timeout=0.05)
     journaled.clock.advance(0.01)
-    journaled.purgatory.reschedule(operation, 0.1)
+    operation.reschedule(0.1)
     journaled.clock.advance(1)
     submit, moved, outcome = journaled.close()
     assert submit.timeout_ns == 50 * MS

@@ -97,6 +97,11 @@ def on_purgatory():
         "force_complete": after(lambda operation: operation.force_complete(RESULT)),
         "fail": after(lambda operation: operation.fail(ERROR)),
         "cancel": after(lambda operation: operation.cancel()),
+        "reschedule": after(
+            lambda operation: [operation.reschedule(timeout) for timeout in (7, None, 0.5, "1")]
+        ),
+        "reschedule a new one": lambda: DelayedOperation(1).reschedule(2),
+        "reschedule, observed": with_watched(watched, lambda operation: operation.reschedule(3)),
         "await in a hook": lambda: Awaiting().force_complete(),
         "__init__ again": after(lambda operation: operation.__init__(1)),
         "fail with no exception": after(lambda operation: operation.fail(RESULT)),

@@ -78,6 +78,8 @@ class Traced(RealSide):
             purgatory.__init__,
             lambda: purgatory.wait(key, timeout=bad).send(None),
             lambda: operation and purgatory.reschedule(operation, random.choice((None, 0, 3, bad))),
+            lambda: operation and operation.reschedule(random.choice((None, inf, 0, 3, bad))),
+            lambda: Untouched().reschedule(bad),
             lambda: purgatory.wait().send(None),
             lambda: purgatory.wait([]).send(None),
             lambda: purgatory.wait(key, until=3).send(None),

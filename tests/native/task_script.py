@@ -35,6 +35,7 @@ ODDS = {
     "through_portal": 4,
     "expire_early": 3,
     "end_listed": 3,
+    "reschedule_listed": 4,
     "close": 0.4,
 }
 
@@ -149,6 +150,10 @@ class TaskSteps:
         ends = ("cancel", ()), ("force_complete", (self.made,)), ("fail", (self.error(),))
         verb, arguments = self.any(ends)
         return listed and getattr(listed, verb)(*arguments)
+
+    def reschedule_listed(self):
+        listed = self.listed and self.any(self.listed)
+        return listed and (listed.reschedule(self.any(TIMEOUTS)), listed.timeout)
 
     def sleep(self):
         self.start(self.timer.sleep(self.any((0, -1, 0.001, 0.5, 3))))

@@ -90,6 +90,20 @@ class Reference:
                 self.hooks.append(operation.on_expiration)
         return True
 
+    def reschedule(self, operation, timeout):
+        if operation.outcome:
+            return False
+        if operation in self.arrived:
+            others = [deadline for deadline in self.deadlines if deadline[1] is not operation]
+            timed = timeout not in (None, inf)
+            if timed and len(others) == len(self.deadlines) >= self.max_deadlines:
+                raise PurgatoryFull
+            self.deadlines = [*others, *([(self.due_ns(timeout), operation)] if timed else [])]
+            self.deadlines.sort(key=lambda deadline: deadline[0])
+            self.tell("rescheduled", operation, timeout if timed else None)
+        operation.timeout = timeout
+        return True
+
     def advance_to(self, target_ns):
         self.hand_out()
         # A hook may have moved on beyond the target.

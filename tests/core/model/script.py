@@ -8,11 +8,12 @@ and when, which hook ran and what it saw, which exception was reported, what eve
 import sys
 from asyncio import CancelledError
 from collections import deque
+from contextlib import suppress
 from math import inf
 from typing import NamedTuple
 
-from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError, Timer
-from purgatory_async.events import OperationEnded, OperationSubmitted
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError, PurgatoryFull, Timer
+from purgatory_async.events import OperationEnded, OperationRescheduled, OperationSubmitted
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimingWheel
 from tests.core.model.reference import Reference
@@ -106,6 +107,10 @@ class Planned:
     def complete_another(self):
         return self.side.perform(("force_complete", 1, "by another"))
 
+    def put_off(self):
+        with suppress(PurgatoryFull):
+            self.reschedule(0.003)
+
     def signal_inside_the_check(self):
         return self.side.perform(("complete", self.plan.keys[0], "inside a check"))
 
@@ -120,6 +125,7 @@ CHECKS = {
     "fail": lambda self: self.fail(PlannedError(self.number)),
     "raise": Planned.raise_failure,
     "signal": Planned.signal_inside_the_check,
+    "put off": Planned.put_off,
 }
 
 
@@ -171,6 +177,10 @@ class Side:
         operation = self.by_age(age)
         return operation and operation.cancel()
 
+    def reschedule(self, age, timeout):
+        operation = self.by_age(age)
+        return operation and operation.reschedule(timeout)
+
     def cancel_among_touchy_keys(self, age, touchy):
         Touchy.raises_at = touchy
         return self.force_cancel(age)
@@ -194,6 +204,7 @@ class Side:
             "pending": numbers(purgatory.operations()),
             **{key: numbers(purgatory.operations(key)) for key in KEYS},
             "ends": [(each.outcome, each.result, repr(each.exception), each.keys) for each in self.recent],
+            "timeouts": [each.timeout for each in self.recent],
         }
 
 
@@ -243,6 +254,8 @@ class RealSide(Side):
     def notify(self, event):
         if isinstance(event, OperationSubmitted):
             event.operation.watched = event.operation.outcome is None
+        elif isinstance(event, OperationRescheduled):
+            self.log.append(("rescheduled", event.operation.number, event.timeout_ns, event.at_ns))
         elif isinstance(event, OperationEnded) and event.operation.watched:
             self.log.append(("ended", event.operation.number, event.outcome, event.at_ns))
 
@@ -303,6 +316,9 @@ class ReferenceOperation(Planned):
     def cancel(self):
         return self.home.end(self, Outcome.CANCELLED)
 
+    def reschedule(self, timeout):
+        return self.home.reschedule(self, timeout)
+
 
 class ReferenceSide(Side):
     """The reference model."""
@@ -318,9 +334,12 @@ class ReferenceSide(Side):
     def open(self):
         self.purgatory.closed = False
 
-    def tell(self, what, whom):
+    def tell(self, what, whom, timeout=None):
         if what == "ended":
             self.log.append(("ended", whom.number, whom.outcome, self.time_ns()))
+        elif what == "rescheduled":
+            timeout_ns = None if timeout is None else round(max(timeout, 0) * 1e9)
+            self.log.append(("rescheduled", whom.number, timeout_ns, self.time_ns()))
         else:
             self.log.append(("reported", repr(whom)))
 

@@ -32,6 +32,7 @@ keys = st.sampled_from(KEYS)
 gates = st.integers(0, GATES - 1)
 results = st.sampled_from((None, "result", 0))
 limits = st.sampled_from((None, None, 1, 3))
+timeouts = st.sampled_from(TIMEOUTS)
 ages = st.integers(0, 5)  # which operation, counted from the latest
 
 
@@ -42,6 +43,7 @@ def commands_of_hooks(plans):
         st.tuples(st.sampled_from(("check", "fail", "cancel")), keys),
         st.tuples(st.just("force_complete"), ages, results),
         st.tuples(st.sampled_from(("force_fail", "force_cancel", "submit_again")), ages),
+        st.tuples(st.just("reschedule"), ages, timeouts),
         st.tuples(st.just("flip"), gates),
         st.tuples(st.just("throw"), st.sampled_from(tuple(RAISED))),
         st.tuples(st.just("advance"), st.sampled_from(ADVANCES)),
@@ -55,7 +57,7 @@ def plans(hooks):
     return st.builds(
         Plan,
         keys=st.sampled_from(GROUPS) | st.lists(keys, min_size=1, max_size=4).map(tuple),
-        timeout=st.sampled_from(TIMEOUTS),
+        timeout=timeouts,
         gate=gates,
         check=st.sampled_from(tuple(CHECKS)),
         on_complete=hooks,
@@ -111,6 +113,10 @@ class PurgatoryMachine(RuleBasedStateMachine):
     @rule(age=ages, verb=st.sampled_from(("force_fail", "force_cancel")))
     def end_one_otherwise(self, verb, age):
         self.lockstep.perform((verb, age))
+
+    @rule(age=ages, timeout=timeouts)
+    def reschedule(self, age, timeout):
+        self.lockstep.perform(("reschedule", age, timeout))
 
     @rule(seconds=st.sampled_from(ADVANCES))
     def advance(self, seconds):

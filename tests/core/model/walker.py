@@ -38,6 +38,7 @@ FROM_OUTSIDE = {
     "force_fail": 1,
     "force_cancel": 4,
     "cancel_among_touchy_keys": 2,
+    "reschedule": 4,
     "advance": 20,
     "advance_to_next": 5,
     "close": 0.2,
@@ -54,6 +55,7 @@ BY_A_HOOK = {
     "force_fail": 1,
     "force_cancel": 2,
     "throw": 1,
+    "reschedule": 2,
     "advance": 1,
     "close": 0.1,
 }
@@ -68,6 +70,7 @@ ARGUMENTS = {
     "force_fail": (AGES,),
     "force_cancel": (AGES,),
     "cancel_among_touchy_keys": (AGES, range(1, 6)),
+    "reschedule": (AGES, TIMEOUTS),
     "submit_again": (AGES,),
     "flip": (range(GATES),),
     "throw": (tuple(RAISED),),

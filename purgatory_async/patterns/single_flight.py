@@ -72,14 +72,15 @@ class _Flight:
 
     def leads_to(self, flights: "set[_Flight]") -> bool:
         """Whether it is one of these flights, or waits for one, through others too."""
-        seen, left = {self}, [self]
+        seen: set[_Flight] = set()
+        left: list[_Flight] = [self]
         while left:
             flight = left.pop()
             if flight in flights:
                 return True
-            further = set(flight.awaits.values()) - seen
-            seen |= further
-            left += further
+            if flight not in seen:
+                seen.add(flight)
+                left.extend(flight.awaits.values())
         return False
 
 

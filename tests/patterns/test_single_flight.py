@@ -277,7 +277,8 @@ async def test_a_call_that_ignores_its_cancellation_is_waited_for(purgatory):
     assert (service.calls, len(flight)) == (2, 1)
     service.answer("of a cancelled call")
     await settle()
-    assert service.calls == 3  # that result was not kept, either
+    assert service.calls == 3
+    assert "kept=0>" in repr(flight)
     service.answer("a page")
     assert await newcomer.end() == "a page"
 
@@ -285,26 +286,32 @@ async def test_a_call_that_ignores_its_cancellation_is_waited_for(purgatory):
 # Closing, draining, and other refusals.
 
 
+async def answered(flight, service, key):
+    """A call whose result is kept."""
+    (one,) = await callers(flight, service.fetch, 1, key=key)
+    service.answer(key)
+    assert await one.end() == key
+
+
 async def test_closing_ends_the_callers_and_refuses_others(purgatory, service):
     flight = SingleFlight(purgatory, keep=60)
+    await answered(flight, service, "kept")
     several = await callers(flight, service.fetch, 2)
     purgatory.close()
     await settle()
     for waiter in several:
         assert type(waiter.got) is PurgatoryClosed
         assert waiter.got.keys == ("k",)
-    with pytest.raises(PurgatoryClosed, match="is closed: cannot call for 'k'"):
-        await flight.run("k", service.fetch)
-    assert (service.calls, service.cancelled, len(flight)) == (1, 1, 0)
+    for key in ("k", "kept"):
+        with pytest.raises(PurgatoryClosed, match=f"is closed: cannot call for '{key}'"):
+            await flight.run(key, service.fetch)
+    assert (service.calls, service.cancelled, len(flight)) == (2, 1, 0)
 
 
 async def test_a_draining_purgatory_refuses_what_would_wait(purgatory, service):
     flight = SingleFlight(purgatory, keep=60)
-    for key in ("kept", "k"):
-        several = await callers(flight, service.fetch, 2, key=key)
-        if key == "kept":
-            service.answer("kept")
-            await ends(several)
+    await answered(flight, service, "kept")
+    several = await callers(flight, service.fetch, 2)
     drained = asyncio.create_task(purgatory.drain())
     await settle()
     assert await flight.run("kept", service.fetch) == "kept"

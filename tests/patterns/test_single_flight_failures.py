@@ -75,16 +75,19 @@ async def test_each_caller_gets_a_copy_with_its_own_traceback(flight):
     assert (first.__notes__, second.__notes__) == (["a note", "of the first alone"], ["a note"])
 
 
-async def test_the_context_of_an_exception_is_copied_too(flight):
+@pytest.mark.parametrize("hidden", [True, False])
+async def test_the_context_of_an_exception_is_copied_too(flight, hidden):
     async def fail():
         try:
             {}["row"]
         except KeyError:
-            raise LookupError from None
+            failure = LookupError()
+            failure.__suppress_context__ = hidden  # as `from None` does
+            raise failure  # noqa: B904 - that is what is tested
 
     (copied,) = await raised_by(fail, flight, 1)
     assert (type(copied.__context__), copied.__cause__) == (KeyError, None)
-    assert copied.__suppress_context__ is True
+    assert copied.__suppress_context__ is hidden
 
 
 @pytest.mark.parametrize("failure", [UncopyableError(code=5), ChangingError(5)], ids=repr)
@@ -95,7 +98,8 @@ async def test_one_that_cannot_be_copied_is_raised_itself(flight, failure):
     async def caller():
         with pytest.raises(type(failure)) as raised:
             await flight.run("k", fail)
-        return functions_of(raised.value)
+        assert raised.value is failure
+        return functions_of(failure)
 
     frames = await asyncio.gather(*[caller() for _ in range(3)])
     assert frames[0] == frames[2]

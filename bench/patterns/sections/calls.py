@@ -1,0 +1,99 @@
+"""What a call costs, from its id to its reply, beside a dict of futures."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
+
+from bench.measure.comparison import compare
+from bench.measure.line import Line
+from bench.measure.sampling import Sample
+from bench.measure.section import Section
+from bench.patterns.settings import PatternSettings
+from purgatory_async import Purgatory
+from purgatory_async.patterns import Correlator
+
+__all__ = ["SECTION"]
+
+TIMEOUT = 60.0
+
+Call = Callable[[], Awaitable[object]]
+
+
+@asynccontextmanager
+async def correlator() -> AsyncIterator[Call]:
+    """`Correlator.request`, to a peer that answers in the next pass of the loop."""
+    async with Purgatory() as purgatory:
+        calls: Correlator[object] = Correlator(purgatory)
+        loop = asyncio.get_running_loop()
+
+        async def send(number: int) -> None:
+            loop.call_soon(calls.resolve, number, "reply")
+
+        yield lambda: calls.request(send, timeout=TIMEOUT)
+
+
+@asynccontextmanager
+async def dict_of_futures() -> AsyncIterator[Call]:
+    """The same by hand."""
+    loop, ids = asyncio.get_running_loop(), count(1)
+    pending: dict[int, asyncio.Future[object]] = {}
+
+    def resolve(number: int, value: object) -> None:
+        future = pending.get(number)
+        if future is not None and not future.done():
+            future.set_result(value)
+
+    async def send(number: int) -> None:
+        loop.call_soon(resolve, number, "reply")
+
+    async def call() -> object:
+        number = next(ids)
+        future = pending[number] = loop.create_future()
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                await send(number)
+                return await future
+        finally:
+            del pending[number]
+
+    yield call
+
+
+def calls(way: Callable[[], AbstractAsyncContextManager[Call]], times: int) -> Sample:
+    """So many calls, one after another."""
+
+    async def sample() -> float:
+        async with way() as call:
+            started = time.process_time_ns()
+            for _ in range(times):
+                await call()
+            return (time.process_time_ns() - started) / times
+
+    return sample
+
+
+def lines(settings: PatternSettings) -> Iterator[Line]:
+    """A line for each loop and setting of the collector."""
+    for loop in settings.loops:
+        for collector in settings.collectors:
+            yield compare(
+                "a call with a timeout / a dict of futures under asyncio.timeout",
+                loop=loop,
+                collector=collector,
+                ours=calls(correlator, settings.items),
+                reference=calls(dict_of_futures, settings.items),
+                rounds=settings.rounds,
+            )
+
+
+SECTION = Section(
+    name="calls",
+    title="A call and its reply against a dict of futures",
+    timed=(
+        "Processor time per call, from its id to its reply, one after another: Correlator.request(send, timeout=60) "
+        "against a count, a dict of futures and asyncio.timeout. The peer answers in the next pass of the loop."
+    ),
+    lines=lines,
+)

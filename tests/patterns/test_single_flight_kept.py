@@ -97,6 +97,16 @@ async def test_results_that_are_too_old_make_room_first(purgatory, manual_clock)
     assert flight.forget("new") is False
 
 
+async def test_a_result_that_comes_as_the_last_caller_leaves_is_kept(purgatory, service):
+    flight = SingleFlight(purgatory, keep=5)
+    (one,) = await callers(flight, service.fetch, 1)
+    service.answer("a page")
+    await let_pass(2)  # the call has ended, and its caller has yet to run
+    one.cancel()
+    assert await one.end() == "cancelled"
+    assert await flight.run("k", no_call) == "a page"
+
+
 # Forgotten.
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -11,6 +12,7 @@ from purgatory_async.patterns import SingleFlight
 from purgatory_async.testing import ManualClock, assert_clean, settle
 from tests.patterns.flights import Service, callers
 from tests.patterns.stories import Reference, Story, Wait, step
+from tests.patterns.waiters import let_pass
 
 KEYS = "ab"
 CLEAN_UP = 3
@@ -281,4 +283,35 @@ def test_a_loop_that_was_closed_takes_its_calls_along(new_loop):
     assert second.run_until_complete(again()) == "a page"
     second.close()
     assert (service.calls, len(flight)) == (2, 0)
+    assert_clean(purgatory)
+
+
+@pytest.mark.parametrize(("factory", "interrupts"), [("lazy", 3), ("eager_task_factory", 1)])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_of_a_call_leaves_nothing(factory, interrupts):
+    if factory != "lazy" and not hasattr(asyncio, factory):
+        pytest.skip("eager tasks came with CPython 3.12")
+    purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+    flight, tasks = SingleFlight(purgatory), []
+
+    async def interrupted():
+        raise KeyboardInterrupt
+
+    async def begin():
+        asyncio.get_running_loop().set_exception_handler(
+            lambda *_: None
+        )  # an eager task reports its own, too
+        asyncio.get_running_loop().set_task_factory(getattr(asyncio, factory, None))
+        tasks.extend(asyncio.ensure_future(flight.run("k", interrupted)) for _ in range(2))
+        await let_pass(5)
+
+    async def check():
+        await let_pass(5)
+        return len(flight), "k" in flight, [task.done() for task in tasks if not task.done()]
+
+    with asyncio.Runner() as runner:
+        for number in range(interrupts):  # of the call, and of each caller
+            with pytest.raises(KeyboardInterrupt):
+                runner.run(begin() if number == 0 else let_pass(5))
+        assert runner.run(check()) == (0, False, [])
     assert_clean(purgatory)

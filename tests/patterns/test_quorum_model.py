@@ -46,7 +46,7 @@ class Poll(Reference):
     def judge(self) -> None:
         if not self.watched:
             return
-        if len(self.sides["vote"]) == self.need:
+        if len(self.sides["vote"]) >= self.need:
             self.end(Outcome.COMPLETED)
         elif self.of is not None and len(self.of) - len(self.sides["against"]) < self.need:
             self.end(Outcome.FAILED)

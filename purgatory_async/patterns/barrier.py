@@ -9,6 +9,7 @@ next generation waits for, before any other member can arrive.
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from math import inf
+from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from purgatory_async import (
@@ -21,7 +22,7 @@ from purgatory_async import (
     Timer,
 )
 from purgatory_async.clock import check_timeout
-from purgatory_async.errors import refuse_again
+from purgatory_async.errors import check_exception, refuse_again
 from purgatory_async.events import Event, OperationEnded
 from purgatory_async.patterns._arguments import check_function, check_integer, check_number, result_of
 from purgatory_async.patterns._job import Calls
@@ -157,7 +158,100 @@ class _Window:
         self.end = end
 
 
-class Barrier(Generic[M]):
+class _Gathering(Generic[M]):
+    """The members that wait in a window, and their release."""
+
+    __slots__ = ("_arrivals", "_calls", "_expected", "_key", "_number", "_window", "on_release")
+
+    on_release: Callable[[Generation[M]], object] | None
+    _expected: int | frozenset[M]
+
+    def __init__(self, key: Hashable, window: _Window) -> None:
+        self._key = key
+        self._window = window
+        self._arrivals: dict[M, _Arrival] = {}
+        self._calls = Calls()
+        self._number = 0
+
+    @property
+    def present(self) -> tuple[M, ...]:
+        """The waiting members, in the order of arrival."""
+        return tuple(member for member, arrival in self._arrivals.items() if arrival.waits)
+
+    def _welcome(self, member: M, arrival: _Arrival) -> None:
+        former = self._arrivals.get(member)
+        if former is not None and former.waits:
+            self._arrivals[member] = arrival
+            former.replaced = True
+            former.cancel()
+        else:
+            if not any(other.waits for other in self._arrivals.values()):
+                self._arrivals.clear()  # all waiting members were cancelled
+                self._window.close()
+            self._arrivals.pop(member, None)  # cancelled too: it comes last
+            self._arrivals[member] = arrival
+            self._window.arrived(self._window_ended)
+        if self._all_here():
+            self._release()
+
+    def _forget(self, member: M, arrival: _Arrival) -> None:
+        if self._arrivals.get(member) is arrival:
+            del self._arrivals[member]
+            if not self._arrivals:
+                self._window.close()
+
+    def _window_ended(self, end: _End) -> None:
+        if end.outcome is Outcome.CLOSED:
+            self._lose_timer()
+            return
+        if end.outcome is Outcome.EXPIRED and end is self._window.end:
+            self._release()
+        if end.result is not None and self.on_release is not None:
+            self._calls.run(self.on_release, self, end.result)
+
+    def _lose_timer(self) -> None:
+        why = f"the timer was closed under the wait for the other members at {self._key!r}"
+        for arrival in self._dissolve():
+            arrival.fail(PurgatoryClosed(why, keys=(self._key,)))
+
+    def _dissolve(self) -> list[_Arrival]:
+        """Close the window without a generation; returns the arrivals, to be ended."""
+        arrivals = list(self._arrivals.values())
+        self._arrivals.clear()
+        self._window.close()
+        return arrivals
+
+    def _all_here(self) -> bool:
+        expected, arrivals = self._expected, self._arrivals
+        if isinstance(expected, int):
+            return len(arrivals) >= expected and len(self.present) >= expected
+        return 0 < len(expected) <= len(arrivals) and all(
+            member in arrivals and arrivals[member].waits for member in expected
+        )
+
+    def _release(self) -> None:
+        """Release all waiting members as one generation, unless all have left."""
+        here = {member: arrival for member, arrival in self._arrivals.items() if arrival.waits}
+        end, self._window.end = self._window.end, None
+        self._arrivals.clear()
+        if not here:
+            return
+        self._number += 1
+        expected = self._expected
+        if isinstance(expected, int):
+            generation = Generation(self._number, tuple(here), len(here) >= expected)
+        else:
+            missing = expected.difference(here)
+            generation = Generation(self._number, tuple(here), not missing, missing)
+        for arrival in here.values():
+            arrival.generation = generation
+            arrival.force_complete(generation)
+        if end is not None:
+            end.result = generation
+            end.force_complete()  # if not expired; its hook calls `on_release` either way
+
+
+class Barrier(_Gathering[M]):
     """Releases waiting members together as one `Generation`, then gathers the next.
 
     The window opens with the first arrival. It closes when all expected members are present; else after ``timeout``,
@@ -188,17 +282,7 @@ class Barrier(Generic[M]):
     (True, Generation(number=1, members=('a', 'b'), complete=True, missing=None))
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_arrivals",
-        "_calls",
-        "_expected",
-        "_key",
-        "_number",
-        "_purgatory",
-        "_window",
-        "on_release",
-    )
+    __slots__ = ("__weakref__", "_broken", "_purgatory")
 
     def __init__(
         self,
@@ -219,16 +303,14 @@ class Barrier(Generic[M]):
         if on_release is not None:
             check_function("on_release", on_release)
         self.on_release = on_release
-        self._calls = Calls()
         self._expected = _expectation(expect)
         self._purgatory = purgatory
-        self._key = key
-        self._arrivals: dict[M, _Arrival] = {}
-        self._number = 0
-        self._window = _Window(purgatory.timer, timeout, initial_delay)
+        self._broken: tuple[BaseException, TracebackType | None] | None = None
+        super().__init__(key, _Window(purgatory.timer, timeout, initial_delay))
 
     def __repr__(self) -> str:
-        return f"<Barrier {self._key!r} present={len(self._arrivals)} generation={self._number}>"
+        state = "broken " if self.broken else ""
+        return f"<Barrier {self._key!r} {state}present={len(self._arrivals)} generation={self._number}>"
 
     @property
     def expect(self) -> int | frozenset[M]:
@@ -271,9 +353,14 @@ class Barrier(Generic[M]):
         self._window.set_times(self.timeout, check_number("initial_delay", initial_delay, least=0.0))
 
     @property
-    def present(self) -> tuple[M, ...]:
-        """The waiting members, in the order of arrival."""
-        return tuple(member for member, arrival in self._arrivals.items() if arrival.waits)
+    def n_waiting(self) -> int:
+        """How many members wait. O(members)."""
+        return len(self.present)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it was aborted, and not reset since."""
+        return self._broken is not None
 
     async def arrive(self, member: M) -> Generation[M]:
         """Wait for the other members.
@@ -285,22 +372,29 @@ class Barrier(Generic[M]):
             The generation, the same object for all its members.
 
         Raises:
-            OperationCancelled: The member arrived again, or another call ended the wait for its key.
+            OperationCancelled: The member arrived again, `reset` or another call ended its wait.
             PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Purgatory.try_complete_else_watch`. The first also
                 when the timer closes before the end of a window that has one.
+            BaseException: The exception given to `abort`, until `reset`.
             TypeError: The member is not hashable.
 
         A member whose task is cancelled has left. O(1); O(members) for the last to arrive.
         """
         hash(member)
+        if self._broken is not None and not self._purgatory.closed:
+            exception, traceback = self._broken
+            raise exception.with_traceback(traceback)  # else the traceback grows with each call
         arrival = _Arrival()
         self._purgatory.try_complete_else_watch(arrival, (self._key,))
         try:
             self._welcome(member, arrival)
             await arrival
-        finally:
+        except BaseException:
             arrival.cancel()
             self._forget(member, arrival)
+            del arrival  # the traceback refers to this frame: no cycle through it
+            raise
+        self._forget(member, arrival)
         if arrival.replaced:
             raise OperationCancelled(
                 f"{member!r} has arrived again at {self._key!r}, which ends its earlier wait",
@@ -329,6 +423,29 @@ class Barrier(Generic[M]):
         self._forget(member, arrival)
         return arrival.cancel()
 
+    def reset(self) -> None:
+        """End the wait of all members with `OperationCancelled`, and mend what `abort` broke. O(members).
+
+        The number of the next generation is as if they had not come.
+        """
+        self._broken = None
+        for arrival in self._dissolve():
+            arrival.cancel()
+
+    def abort(self, exception: BaseException) -> None:
+        """Break it: all that wait, and all that arrive before `reset`, raise the exception. O(members).
+
+        So a member that fails need not leave the others to wait for it. All raise the same object, as in
+        `Correlator.fail_all`.
+
+        Raises:
+            TypeError: ``exception`` is not an exception instance.
+        """
+        check_exception(exception)
+        self._broken = exception, exception.__traceback__
+        for arrival in self._dissolve():
+            arrival.fail(exception)
+
     async def aclose(self) -> None:
         """Wait until every async ``on_release`` has ended. Only closing the purgatory ends the barrier's waits."""
         await self._calls.finished()
@@ -338,74 +455,6 @@ class Barrier(Generic[M]):
 
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
-
-    def _welcome(self, member: M, arrival: _Arrival) -> None:
-        former = self._arrivals.get(member)
-        if former is not None and former.waits:
-            self._arrivals[member] = arrival
-            former.replaced = True
-            former.cancel()
-        else:
-            if not any(other.waits for other in self._arrivals.values()):
-                self._arrivals.clear()  # all waiting members were cancelled
-                self._window.close()
-            self._arrivals.pop(member, None)  # cancelled too: it comes last
-            self._arrivals[member] = arrival
-            self._window.arrived(self._window_ended)
-        if self._all_here():
-            self._release()
-
-    def _forget(self, member: M, arrival: _Arrival) -> None:
-        if self._arrivals.get(member) is arrival:
-            del self._arrivals[member]
-            if not self._arrivals:
-                self._window.close()
-
-    def _window_ended(self, end: _End) -> None:
-        if end.outcome is Outcome.CLOSED:
-            self._lose_timer()
-            return
-        if end.outcome is Outcome.EXPIRED and end is self._window.end:
-            self._release()
-        if end.result is not None and self.on_release is not None:
-            self._calls.run(self.on_release, self, end.result)
-
-    def _lose_timer(self) -> None:
-        arrivals = list(self._arrivals.values())
-        self._arrivals.clear()
-        self._window.end = None
-        why = f"the timer was closed under the wait for the other members at {self._key!r}"
-        for arrival in arrivals:
-            arrival.fail(PurgatoryClosed(why, keys=(self._key,)))
-
-    def _all_here(self) -> bool:
-        expected, arrivals = self._expected, self._arrivals
-        if isinstance(expected, int):
-            return len(arrivals) >= expected and len(self.present) >= expected
-        return 0 < len(expected) <= len(arrivals) and all(
-            member in arrivals and arrivals[member].waits for member in expected
-        )
-
-    def _release(self) -> None:
-        """Release all waiting members as one generation, unless all have left."""
-        here = {member: arrival for member, arrival in self._arrivals.items() if arrival.waits}
-        end, self._window.end = self._window.end, None
-        self._arrivals.clear()
-        if not here:
-            return
-        self._number += 1
-        expected = self._expected
-        if isinstance(expected, int):
-            generation = Generation(self._number, tuple(here), len(here) >= expected)
-        else:
-            missing = expected.difference(here)
-            generation = Generation(self._number, tuple(here), not missing, missing)
-        for arrival in here.values():
-            arrival.generation = generation
-            arrival.force_complete(generation)
-        if end is not None:
-            end.result = generation
-            end.force_complete()  # if not expired; its hook calls `on_release` either way
 
 
 def _expectation(expect: int | Iterable[M]) -> int | frozenset[M]:

@@ -9,6 +9,7 @@ from purgatory_async import OperationCancelled, Purgatory, PurgatoryClosed
 from purgatory_async.patterns import Barrier, Generation
 from purgatory_async.testing import assert_clean
 from tests.patterns.stories import Reference, Story, Wait, step
+from tests.patterns.work import PlannedError
 
 
 class JoinGroup(Reference):
@@ -24,7 +25,7 @@ class JoinGroup(Reference):
         super().__init__()
         self.released: list[Generation[str]] = []
         self.expect, self.timeout, self.initial_delay = expect, timeout, initial_delay
-        self.closed = False
+        self.closed = self.broken = False
         self.here: dict[str, Wait] = {}
         self.opened = self.newest = 0.0
 
@@ -37,6 +38,9 @@ class JoinGroup(Reference):
         member = wait.wanted
         if self.closed:
             wait.end = PurgatoryClosed
+            return
+        if self.broken:
+            wait.end = PlannedError
             return
         if member in self.here:
             self.here[member].end = OperationCancelled
@@ -107,6 +111,7 @@ STEPS = (
         step("set_time", st.just("timeout"), timeouts), step("set_time", st.just("initial_delay"), delays)
     ),
     step("dismiss", members),
+    st.sampled_from([("reset",), ("reset",), ("abort",)]),
 )
 
 
@@ -151,6 +156,16 @@ class BarrierMachine(Story):
     def dismiss(self, member) -> None:
         assert self.group.dismiss(member) == self.reference.dismiss(member)
 
+    def reset(self) -> None:
+        self.group.reset()
+        self.reference.broken = False
+        self.reference.end_all(OperationCancelled)
+
+    def abort(self) -> None:
+        self.group.abort(PlannedError("planned"))
+        self.reference.broken = True
+        self.reference.end_all(PlannedError)
+
     def expect_others(self, expect) -> None:
         self.group.expect = expect
         self.reference.expect_others(expect)
@@ -178,7 +193,9 @@ class BarrierMachine(Story):
         self.leaving -= more
 
     def look(self) -> None:
-        assert self.group.present == tuple(self.reference.here)
+        here = tuple(self.reference.here)
+        assert (self.group.present, self.group.n_waiting) == (here, len(here))
+        assert self.group.broken is self.reference.broken
 
     def compare(self) -> None:
         super().compare()

@@ -59,7 +59,15 @@ SUBMODULES = {
     },
     "timing": {"HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel", "WheelLevel"},
     "web": {"aiohttp_poll", "asgi_poll", "starlette_poll"},
-    "testing": {"ManualClock", "VirtualTimeLoop", "assert_clean", "cancel_sweep", "settle"},
+    "testing": {
+        "ManualClock",
+        "VirtualTimeLoop",
+        "assert_clean",
+        "cancel_sweep",
+        "settle",
+        "StreamPair",
+        "stream_pair",
+    },
 }
 
 # Of these, what is not in the standard library.

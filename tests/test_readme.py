@@ -31,6 +31,7 @@ FOLDERS = (
     "purgatory_async/patterns",
     "purgatory_async/pipeline",
     "purgatory_async/service",
+    "purgatory_async/testing",
     "tests",
 )
 TABLES = "purgatory_async/pipeline/TABLES.md"

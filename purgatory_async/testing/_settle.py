@@ -1,8 +1,9 @@
 """Let a test's tasks run until quiet, and check that its purgatory is empty."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
+from purgatory_async import DelayedOperation
 from purgatory_async.loop.purgatory import Purgatory
 from purgatory_async.loop.wakeups import dispatcher_of
 
@@ -15,12 +16,12 @@ def assert_clean(purgatory: Purgatory) -> None:
     """Assert that no operation, watcher, key, timer entry or wakeup of a purgatory is left.
 
     Raises:
-        AssertionError: Something is left; the message names it and its keys.
+        AssertionError: Something is left; the message names it and its keys, and the tasks that wait for it.
     """
     pending = list(purgatory.operations())
     assert not pending, (
         f"{len(pending)} operations are still pending in {purgatory.name!r}: "
-        + "; ".join(f"{operation!r}" for operation in pending[:10])
+        + "; ".join(map(_described, pending[:10]))
         + (" ..." if len(pending) > 10 else "")  # noqa: PLR2004 - a screenful
     )
     purgatory.check_invariants()
@@ -56,6 +57,16 @@ async def settle() -> None:
         f"the loop did not settle in {_MOST_PASSES} passes; still ready: {_ready_tasks(loop)!r} "
         "(two tasks that settle at once see each other as busy)"
     )
+
+
+def _described(operation: DelayedOperation[Any]) -> str:
+    """Name an operation, and the tasks that wait for it."""
+    one_or_more = operation._waiters
+    waiters: set[object] = set(one_or_more) if isinstance(one_or_more, dict) else {one_or_more}
+    loops = {waiter.get_loop() for waiter in waiters if isinstance(waiter, asyncio.Future)}
+    tasks = (task for loop in loops for task in asyncio.all_tasks(loop))
+    names = [repr(task) for task in tasks if getattr(task, "_fut_waiter", None) in waiters]
+    return f"{operation!r}" + (f", awaited by {', '.join(names)}" if names else "")
 
 
 def _ready(loop: asyncio.AbstractEventLoop) -> bool:

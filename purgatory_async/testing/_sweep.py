@@ -2,28 +2,35 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from functools import partial
 from typing import Any
 
 Scenario = Callable[[], Coroutine[Any, Any, object]]
 
 
-async def cancel_sweep(scenario: Scenario, *, may_swallow: bool = False) -> int:
+async def cancel_sweep(
+    scenario: Scenario,
+    *,
+    may_swallow: bool = False,
+    check: Scenario | None = None,
+) -> int:
     """Run a scenario repeatedly, and cancel each run at another point where it is suspended.
 
     Each point is cancelled in two runs: while the awaited future is pending, and in the loop pass that completes it,
     before the task resumes. Results get lost in the second. One more run is cancelled before its first step. The
-    scenario must check its own promises after a cancellation, in a ``finally`` or before the next run.
+    scenario must check its own promises after a cancellation, in a ``finally``, or ``check`` does.
 
     Args:
         scenario: An async function without arguments; every call makes a fresh run.
         may_swallow: Whether it may end without `asyncio.CancelledError` after it was cancelled.
+        check: An async function without arguments, awaited after each run, as to see that nothing is left.
 
     Returns:
         The number of points.
 
     Raises:
         AssertionError: The scenario swallowed a cancellation.
-        Exception: Any other exception of the scenario, with a note on where it was cancelled.
+        Exception: Any other exception of the scenario or the check, with a note on where it was cancelled.
 
     >>> async def scenario():
     ...     await asyncio.sleep(0)
@@ -31,14 +38,13 @@ async def cancel_sweep(scenario: Scenario, *, may_swallow: bool = False) -> int:
     >>> asyncio.run(cancel_sweep(scenario))
     2
     """
-    points = await _run(scenario, _Probe(0), may_swallow=may_swallow)
-    await _run(scenario, _Probe(-1), may_swallow=may_swallow)
+    run = partial(_run, scenario, may_swallow=may_swallow, check=check)
+    points = await run(_Probe(0))
+    await run(_Probe(-1))
     point = 1
     while point <= points:
         for as_it_comes in (False, True):
-            points = max(
-                points, await _run(scenario, _Probe(point, as_it_comes=as_it_comes), may_swallow=may_swallow)
-            )
+            points = max(points, await run(_Probe(point, as_it_comes=as_it_comes)))
         point += 1
     return points
 
@@ -108,22 +114,26 @@ class _Watched:
                 step = self._coroutine.throw
 
 
-async def _run(scenario: Scenario, probe: _Probe, *, may_swallow: bool) -> int:
-    """Run the scenario once; return the number of points it reached."""
+async def _run(scenario: Scenario, probe: _Probe, *, may_swallow: bool, check: Scenario | None) -> int:
+    """Run the scenario once, and check; return the number of points it reached."""
     # Not through the loop's task factory: an eager one would take the first step before the cancellation.
     task = asyncio.Task(_watched(scenario, probe), name=f"cancel_sweep: cancelled {probe!r}")
     if probe._at < 0:
         probe.cancel(task)
-    outcome = (await asyncio.gather(task, return_exceptions=True))[0]
-    if isinstance(outcome, asyncio.CancelledError) and probe.cancelled:
-        return probe.points
-    if isinstance(outcome, BaseException):
-        outcome.add_note(f"cancel_sweep: the scenario was cancelled {probe!r}")
-        raise outcome
-    if probe.cancelled and not may_swallow:
-        raise AssertionError(
+    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+    failure: object = outcome if isinstance(outcome, BaseException) else None
+    if probe.cancelled and isinstance(failure, asyncio.CancelledError):
+        failure = None
+    elif probe.cancelled and failure is None and not may_swallow:
+        failure = AssertionError(
             f"the scenario swallowed its cancellation {probe!r}: it returned as if nothing had been"
         )
+    if failure is None and check is not None:
+        (failure,) = await asyncio.gather(check(), return_exceptions=True)
+    if isinstance(failure, BaseException):
+        if probe.cancelled:
+            failure.add_note(f"cancel_sweep: the scenario was cancelled {probe!r}")
+        raise failure
     return probe.points
 
 

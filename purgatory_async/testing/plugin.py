@@ -1,18 +1,24 @@
-"""The pytest plugin: a manual clock, a purgatory on it that is checked at teardown, and a Kafka broker.
+"""The pytest plugin: a manual clock, a purgatory that is checked at teardown, a Kafka broker, and two markers.
 
-The package installs it (entry point ``purgatory_async``); request the fixtures by name.
+The package installs it (entry point ``purgatory_async``); request the fixtures by name. pytest-asyncio runs an async
+test that has one of the markers; it needs no other. ``virtual_time`` gives it a `VirtualTimeLoop`, ``cancel_sweep``
+makes it the scenario of a `cancel_sweep`.
 """
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial, wraps
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from purgatory_async.loop.purgatory import Purgatory
 from purgatory_async.loop.timer import Timer
 from purgatory_async.testing._clock import ManualClock
-from purgatory_async.testing._settle import assert_clean
+from purgatory_async.testing._loop import VirtualTimeLoop
+from purgatory_async.testing._settle import assert_clean, settle
+from purgatory_async.testing._sweep import cancel_sweep
 
 if TYPE_CHECKING:
     from purgatory_async.kafka.testing import KafkaBroker, SyncKafkaBroker
@@ -20,12 +26,99 @@ if TYPE_CHECKING:
 Run = Callable[[Callable[[], Coroutine[Any, Any, object]]], object]
 
 
+_MARKERS: Final = {
+    "virtual_time": "virtual_time: run this async test on a loop that jumps to its next timer",
+    "cancel_sweep": "cancel_sweep(may_swallow=False): run this async test again and again, cancelled at each point "
+    "where it is suspended",
+}
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker of `kafka_broker`."""
-    config.addinivalue_line(
-        "markers",
-        "kafka_broker(**settings): settings of the broker that kafka_broker or kafka_broker_sync starts",
-    )
+    """Register the markers."""
+    broker = "kafka_broker(**settings): settings of the broker that kafka_broker or kafka_broker_sync starts"
+    for line in (*_MARKERS.values(), broker):
+        config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> None:
+    """Let pytest-asyncio run a marked test, unless anyio's plugin does."""
+    names = {mark.name for mark in (*getattr(obj, "pytestmark", ()), *collector.iter_markers())}
+    if iscoroutinefunction(obj) and names & _MARKERS.keys() and not names & {"asyncio", "anyio"}:
+        pytest.mark.asyncio(obj)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
+    """Give a test in virtual time its loop; no other test sees a loop factory of this plugin."""
+    manager = metafunc.config.pluginmanager
+    is_virtual = metafunc.definition.get_closest_marker("virtual_time") is not None
+    if is_virtual:
+        manager.register(_VIRTUAL_TIME)
+    try:
+        yield
+    finally:
+        if is_virtual:
+            manager.unregister(_VIRTUAL_TIME)
+
+
+class _VirtualTime:
+    """Answers pytest-asyncio's question for the loops of a test."""
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_asyncio_loop_factories(self) -> Mapping[str, Callable[[], VirtualTimeLoop]]:
+        """The only loop of a test in virtual time."""
+        return {"virtual_time": VirtualTimeLoop}
+
+
+_VIRTUAL_TIME: Final = _VirtualTime()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Make a marked test the scenario of a sweep."""
+    marker = item.get_closest_marker("cancel_sweep")
+    if marker is not None and isinstance(item, pytest.Function) and iscoroutinefunction(item.obj):
+        item.obj = _swept(item, item.obj, marker.kwargs)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a marked test that would not run as its marker says."""
+    hook = getattr(item.config.hook, "pytest_asyncio_loop_factories", None)
+    has_factories = hook is not None and hook.has_spec()  # since pytest-asyncio 1.4
+    for name in _MARKERS:
+        if item.get_closest_marker(name) is None:
+            continue
+        why = None
+        if not (isinstance(item, pytest.Function) and iscoroutinefunction(item.obj)):
+            why = "is no async function; make it async, or remove the marker"
+        elif item.get_closest_marker("asyncio") is None:
+            if name == "virtual_time":
+                loop = "('asyncio', {'loop_factory': VirtualTimeLoop})"
+                why = f"is run by anyio's plugin; let anyio_backend be {loop}, and remove the marker"
+        elif not has_factories:
+            why = 'needs pytest-asyncio to run; run: pip install "pytest-asyncio>=1.4"'
+        if why is not None:
+            pytest.fail(f"{item.name}, marked {name}, {why}", pytrace=False)
+
+
+def _swept(
+    item: pytest.Function, test: Callable[..., Coroutine[Any, Any, object]], settings: Mapping[str, Any]
+) -> Callable[..., Coroutine[Any, Any, None]]:
+    """The sweep of a test; after each run nothing may be left in the fixture `purgatory`."""
+
+    @wraps(test)
+    async def sweep(**fixtures: object) -> None:
+        """Sweep the test."""
+        purgatory = item.funcargs.get("purgatory")
+        check = partial(_check, purgatory) if isinstance(purgatory, Purgatory) else None
+        await cancel_sweep(partial(test, **fixtures), check=check, **settings)
+
+    return sweep
+
+
+async def _check(purgatory: Purgatory) -> None:
+    await settle()
+    assert_clean(purgatory)
 
 
 @pytest.fixture
@@ -36,12 +129,14 @@ def manual_clock() -> ManualClock:
 
 @pytest.fixture
 def purgatory(request: pytest.FixtureRequest, manual_clock: ManualClock) -> Iterator[Purgatory]:
-    """A `Purgatory` on `manual_clock`; an error at teardown names pending operations and their keys.
+    """A `Purgatory` on `manual_clock`; an error at teardown names pending operations, their keys and waiting tasks.
 
-    For sync tests, and for async ones on asyncio, run by pytest-asyncio or by anyio's plugin.
+    For sync tests, and for async ones on asyncio, run by pytest-asyncio or by anyio's plugin. In a test marked
+    ``virtual_time`` it is on the loop's clock.
     """
+    is_virtual = request.node.get_closest_marker("virtual_time") is not None
     with _runner_held(request):
-        timer = Timer(clock=manual_clock)
+        timer = Timer(clock=None if is_virtual else manual_clock)
         purgatory = Purgatory("purgatory of the test", timer=timer)
         yield purgatory
         try:

@@ -236,3 +236,25 @@ async def test_no_task_is_left_behind() -> None:
 
     await cancel_sweep(scenario)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.asyncio
+async def test_a_check_follows_each_run_and_is_told_where() -> None:
+    registry = Registry()
+
+    async def scenario() -> None:
+        registry.enter()
+        await asyncio.sleep(0)
+        registry.leave()
+
+    checks = 0
+
+    async def check() -> None:
+        nonlocal checks
+        checks += 1
+        registry.check()
+
+    with pytest.raises(AssertionError, match="1 registrations are left") as caught:
+        await cancel_sweep(scenario, check=check)
+    assert caught.value.__notes__ == ["cancel_sweep: the scenario was cancelled at point 1, while it waited"]
+    assert checks == 3  # not cancelled, before its first step, at point 1

@@ -129,6 +129,75 @@ def test_loads_nothing_of_kafka(purgatory):
     assert not [name for name in sys.modules if name.startswith(("kio", "purgatory_async.kafka"))]
 """
 
+MARKED = """
+import asyncio
+import pytest
+from purgatory_async import OperationExpired
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.virtual_time
+async def test_jumps(purgatory):
+    with pytest.raises(OperationExpired):
+        await purgatory.wait("door", timeout=3600)
+    assert asyncio.get_running_loop().time() == purgatory.timer.time() == 3600
+
+@pytest.mark.asyncio
+async def test_beside_it_has_real_time():
+    assert type(asyncio.get_running_loop()).__name__ != "VirtualTimeLoop"
+
+@pytest.mark.cancel_sweep
+@pytest.mark.virtual_time
+class TestBoth:
+    @pytest.mark.parametrize("hours", [1, 2])
+    async def test_a_class_may_be_marked(self, purgatory, hours):
+        with pytest.raises(OperationExpired):
+            await purgatory.wait("door", timeout=3600 * hours)
+
+@pytest.mark.cancel_sweep(may_swallow=True)
+async def test_swallows():
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        pass
+
+@pytest.mark.cancel_sweep
+@pytest.mark.anyio
+async def test_is_anyios(purgatory):
+    asyncio.get_running_loop().call_soon(purgatory.complete_for_key, "door", 7)
+    assert await purgatory.wait("door") == 7
+"""
+
+MISMARKED = """
+import asyncio
+import pytest
+
+@pytest.mark.cancel_sweep
+async def test_forgets_a_task_when_cancelled(purgatory):
+    task = asyncio.create_task(purgatory.wait("door"), name="the forgotten one")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+
+@pytest.mark.cancel_sweep
+async def test_swallows():
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        pass
+
+@pytest.mark.virtual_time
+def test_is_plain():
+    pass
+
+@pytest.mark.anyio
+@pytest.mark.virtual_time
+async def test_is_anyios():
+    pass
+"""
+
 ASYNCIO = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
 ANYIO = ("-p", "anyio")
 
@@ -196,6 +265,29 @@ def test_a_task_that_still_waits_is_a_teardown_error(tmp_path: Path, runner, fix
     assert "2 passed, 1 error" in report.summary, report.text
     assert "ERROR at teardown of test_leaves_a_task_that_waits" in report.text
     assert "KeyedWait pending on 'door'" in report.text
+
+
+def test_markers_give_virtual_time_and_sweeps(tmp_path: Path) -> None:
+    report = Report(tmp_path, MARKED, *ASYNCIO, *ANYIO, "-W", "error", "--strict-markers")
+    assert report.summary.split(" in ")[0].strip("= ") == "6 passed", report.text
+
+
+def test_a_marked_test_that_leaks_or_cannot_run_says_why(tmp_path: Path) -> None:
+    report = Report(tmp_path, MISMARKED, *ASYNCIO, *ANYIO)
+    assert "2 failed, 3 errors" in report.summary, report.text
+    for sentence in (
+        "KeyedWait pending on 'door' timeout=None>, awaited by <Task pending name='the forgotten one'",
+        "cancel_sweep: the scenario was cancelled at point 1, while it waited",
+        "the scenario swallowed its cancellation at point 1, while it waited: it returned",
+        "test_is_plain, marked virtual_time, is no async function; make it async, or remove the marker",
+        "test_is_anyios[asyncio], marked virtual_time, is run by anyio's plugin; let anyio_backend be ('asyncio', ",
+    ):
+        assert sentence in report.text
+
+
+def test_a_marked_test_without_pytest_asyncio_says_so(tmp_path: Path) -> None:
+    report = Report(tmp_path, MISMARKED, "-k", "forgets")
+    assert 'needs pytest-asyncio to run; run: pip install "pytest-asyncio>=1.4"' in report.text
 
 
 def test_on_trio_the_fixture_says_that_it_is_asyncios(tmp_path: Path) -> None:

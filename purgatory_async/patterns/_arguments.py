@@ -1,6 +1,6 @@
 """Arguments and results of the patterns: one wording for each error, with the value and the bound."""
 
-from collections.abc import Hashable
+from collections.abc import Awaitable, Hashable
 from inspect import isasyncgenfunction
 from typing import TypeVar, cast
 
@@ -73,3 +73,49 @@ def result_of(operation: DelayedOperation[T], awaited: str, key: Hashable) -> T:
     if operation.outcome is Outcome.CLOSED:
         raise PurgatoryClosed(f"the purgatory was closed under the wait for {awaited}", keys=(key,))
     return cast("T", operation.result)
+
+
+def check_keys(keys: tuple[Hashable, ...]) -> None:
+    """Validate keys for a call that does not wait, or not yet.
+
+    Raises:
+        ValueError: There are none.
+        TypeError: One is not hashable.
+    """
+    if not keys:
+        raise ValueError("keys must be at least one, got ()")
+    for key in keys:
+        hash(key)
+
+
+def listed(keys: tuple[Hashable, ...]) -> str:
+    """Return keys as the text of an error shows them."""
+    return ", ".join(map(repr, keys)) or "all keys"
+
+
+async def named_by(
+    waiting: Awaitable[T], awaited: str, keys: tuple[Hashable, ...], timeout: float | None
+) -> T:
+    """Await a `Purgatory.wait` on private keys; if it ends without a result, name what the caller knows.
+
+    Args:
+        waiting: The wait.
+        awaited: What it waits for, as in ``"room for 'k'"``.
+        keys: The caller's keys.
+        timeout: Seconds, as the caller gave them.
+
+    Raises:
+        OperationExpired, OperationCancelled, PurgatoryClosed: As it ended.
+    """
+    try:
+        return await waiting
+    except OperationExpired:
+        raise OperationExpired(
+            f"{awaited} did not come within {timeout} s", keys=keys, timeout=timeout
+        ) from None
+    except OperationCancelled:
+        raise OperationCancelled(f"the wait for {awaited} was cancelled", keys=keys) from None
+    except PurgatoryClosed:
+        raise PurgatoryClosed(
+            f"the purgatory is closed or drains: no wait for {awaited}", keys=keys
+        ) from None

@@ -80,6 +80,7 @@ class Items(Generic[K, T]):
         return True
 
     def clear(self) -> list[tuple[K, T]]:
+        """Take out all kept items, in the order of their numbers."""
         kept = [(number, key, item) for key, queue in self.queues.items() for number, item in queue]
         kept.sort(key=itemgetter(0))
         for key, queue in list(self.queues.items()):

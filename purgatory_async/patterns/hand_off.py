@@ -55,9 +55,11 @@ class _Line(Generic[K]):
         self.by_key: dict[K, OrderedDict[_Put[K], None]] = {}
 
     def enter(self, put: _Put[K]) -> None:
+        """Add a put as the last."""
         self.puts[put] = self.by_key.setdefault(put.key, OrderedDict())[put] = None
 
     def leave(self, put: _Put[K]) -> None:
+        """Remove a put, if it is in line."""
         if put in self.puts:
             del self.puts[put]
             del self.by_key[put.key][put]

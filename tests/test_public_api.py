@@ -178,6 +178,8 @@ SIGNATURES = {
     "patterns.Correlator.reject": "(request_id, exception)",
     "patterns.Correlator.fail_all": "(exception)",
     "patterns.Correlator.close": "(exception)",
+    "patterns.Reply.cancel": "()",
+    "patterns.Reply.reschedule": "(timeout)",
     "patterns.HandOff": "(purgatory, *, max_items=None)",
     "patterns.HandOff.put": "(key, item)",
     "patterns.HandOff.put_wait": "async (key, item, *, timeout=None)",

@@ -130,7 +130,8 @@ class Reply(Generic[T]):
     def __enter__(self) -> Self:
         self._task = _current_task()
         if self._task is not None:
-            self._cancelling = self._task.cancelling()
+            # A cancellation that has yet to reach the task will reach the block: it is none from before.
+            self._cancelling = self._task.cancelling() - getattr(self._task, "_must_cancel", False)
             self._request.block = self
             if self._request.lost:
                 self.interrupt()
@@ -168,7 +169,7 @@ class Reply(Generic[T]):
         task = self._task
         if task is None or self._awaiting or self._cancelled:
             return
-        if task is _current_task():  # it may still await the reply
+        if _current_task() is not None:  # in it, or in what it has called, it may still await the reply
             task.get_loop().call_soon(self.interrupt)
         else:
             self._cancelled = task.cancel()
@@ -189,6 +190,14 @@ class Reply(Generic[T]):
             Whether it was pending.
         """
         return self._request.cancel()
+
+    def reschedule(self, timeout: float | None) -> bool:
+        """Move the deadline, as when the peer reports progress; as `DelayedOperation.reschedule`. O(1).
+
+        Returns:
+            Whether the request is pending; otherwise nothing changes.
+        """
+        return self._request.reschedule(timeout)
 
 
 class Correlator(Generic[T]):

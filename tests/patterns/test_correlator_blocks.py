@@ -134,6 +134,60 @@ async def test_a_cancellation_from_outside_goes_on(lose: Lose) -> None:
         assert (task.cancelled(), task.cancelling()) == (True, 1)
 
 
+async def test_a_cancellation_on_its_way_into_the_block_goes_on() -> None:
+    caller = Caller()
+
+    async def call() -> None:
+        task.cancel()  # it reaches the task in the block
+        await caller.call(7, 5, send)
+
+    task = asyncio.Task(call())
+    asyncio.get_running_loop().call_soon(caller.calls.fail_all, ConnectionError("lost"))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (task.cancelled(), task.cancelling()) == (True, 1)
+
+
+async def test_lost_by_what_it_calls_nothing_reaches_the_task_later() -> None:
+    caller = Caller()
+
+    async def lose() -> None:
+        caller.calls.fail_all(ConnectionError("lost"))
+
+    async def call_it(_: object) -> None:
+        tasks.append(asyncio.create_task(lose()))  # runs here, where tasks begin eagerly
+
+    tasks: list[asyncio.Task[None]] = []
+    await caller.call(7, 5, call_it)
+    await asyncio.gather(*tasks)
+    await asyncio.sleep(0)
+    assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]  # there is one
+
+
+async def test_progress_moves_the_deadline_of_a_block() -> None:
+    caller = Caller()
+    replies: list[Any] = []
+
+    async def progress(reply: Any) -> None:
+        replies.append(reply)
+        await send(None)
+
+    task = caller.begin(7, 5, progress)
+    await settle()
+    for _ in range(3):
+        caller.clock.advance(4)
+        assert replies[0].reschedule(5) is True
+    with pytest.raises(ValueError, match="timeout"):
+        replies[0].reschedule(float("nan"))
+    caller.clock.advance(4.999)
+    await settle()
+    assert not task.done()
+    caller.clock.advance(0.001)
+    with pytest.raises(OperationExpired):
+        await task
+    assert replies[0].reschedule(5) is False
+
+
 @pytest.mark.parametrize(("inner", "outer"), [(5, 9), (9, 5), (5, 5)])
 async def test_nested_each_block_raises_its_own(inner: float, outer: float) -> None:
     caller = Caller()

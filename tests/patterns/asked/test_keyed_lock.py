@@ -20,12 +20,13 @@ async def write(inside, most, hold, name="session"):
         inside.remove(name)
 
 
-# use-agent-os/agent-os#1040: a lock for each session is made, and none is ever dropped: they grow with every session
-# there was. Its first mend drops a lock that nobody waits for as it is released. A waiter cancelled just before still
-# counts as one (agent-os#3007), so the lock stays for good.
-
-
 class DroppedIfUnawaited:
+    """use-agent-os/agent-os#1040: the locks of sessions grow with every session that ever was.
+
+    Mended, a lock without waiters is dropped as it is released. A waiter cancelled just before still counts: its lock
+    stays for good (agent-os#3007).
+    """
+
     def __init__(self):
         self.locks = {}
 
@@ -59,12 +60,13 @@ async def test_a_cancelled_waiter_leaves_no_lock_behind(purgatory):
     assert len(lock) == 0
 
 
-# HKUDS/nanobot#1255: a session's lock is dropped once it is not locked. The waiter that its release woke has yet to
-# lock it, so the next to come makes another lock, and two consolidate one session. The way out there was a
-# `WeakValueDictionary`, which was doubted in turn (nanobot#4789).
-
-
 class DroppedIfUnlocked:
+    """HKUDS/nanobot#1255: a session's lock is dropped once it is not locked.
+
+    The waiter that was woken has yet to lock it, so the next to come makes another lock, and two consolidate one
+    session. The way out was a `WeakValueDictionary`, which was doubted in turn (nanobot#4789).
+    """
+
     def __init__(self):
         self.locks = {}
 

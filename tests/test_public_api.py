@@ -213,6 +213,7 @@ SIGNATURES = {
     "patterns.Retrier.cancel": "(key)",
     "patterns.Retrier.aclose": "async ()",
     "patterns.Heartbeat": "(timer, *, interval=60.0, idle_timeout=None, send, on_dead)",
+    "patterns.Heartbeat.dead": "async (*, timeout=None)",
     "patterns.Heartbeat.saw_read": "()",
     "patterns.Heartbeat.saw_write": "()",
     "patterns.Periodic": "(timer, period, work, *, mode='fixed_delay', missed='skip')",

@@ -5,11 +5,23 @@ pinged, and time is monotonic. Silence is counted in checks, not in clock time: 
 finds due timers and unread sockets, and by the clock every peer would be dead, although its answer is in the buffer.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from functools import partial
+from math import inf
 from typing import Final, Self
 
-from purgatory_async import Timer, TimerHandle
+from purgatory_async import (
+    DelayedOperation,
+    OperationExpired,
+    Outcome,
+    Purgatory,
+    PurgatoryClosed,
+    Timer,
+    TimerHandle,
+)
+from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 from purgatory_async.errors import refuse_again
 from purgatory_async.patterns._arguments import check_function, check_number
 from purgatory_async.patterns._job import Job
@@ -19,6 +31,7 @@ __all__ = ["Heartbeat"]
 
 _CHECKS: Final = 3  # an interval
 _SHORTEST: Final = 3e-6  # a check every microsecond, the shortest tick
+_DEAD: Final = ("dead",)
 
 
 class Heartbeat:
@@ -35,7 +48,8 @@ class Heartbeat:
         idle_timeout: Seconds, at least twice the interval; three times if not given.
         send: Sends a ping; plain or async. Not called again during a call. Its exceptions go to the loop's exception
             handler.
-        on_dead: Called once, when the link is dead and the heartbeat has ended; plain or async.
+        on_dead: Called once, when the link is dead, the heartbeat has ended and the tasks in `dead` have gone on;
+            plain or async.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -64,6 +78,7 @@ class Heartbeat:
         "_dying",
         "_idle_timeout",
         "_last_look",
+        "_last_words",
         "_ping",
         "_read",
         "_read_by",
@@ -72,6 +87,8 @@ class Heartbeat:
         "_timer",
         "_unread",
         "_unwritten",
+        "_waiting",
+        "_waits",
         "_written",
         "alive",
     )
@@ -106,6 +123,9 @@ class Heartbeat:
         # In checks: how long nothing was read, nothing written, nothing pinged.
         self._unread = self._unwritten = self._since_ping = 0
         self._last_look: TimerHandle | None = None
+        self._waits: Purgatory | None = None  # for its death, once a task has waited
+        self._waiting = 0
+        self._last_words: tuple[Callable[[], object], Context] | None = None  # until these tasks have gone on
         # What is missed is put off: after a block, a peer has a whole third to be heard before the next check. And
         # the functions are referred to from the checks alone, so that nothing is kept when these are closed.
         check = partial(self._check, send, on_dead)
@@ -125,15 +145,57 @@ class Heartbeat:
         """Note a write to the link. One attribute store."""
         self._written = True
 
+    async def dead(self, *, timeout: float | None = None) -> None:
+        """Wait until the link is dead; return before ``on_dead`` is called, or at once if the link was found dead.
+
+        Args:
+            timeout: Seconds; None for no limit.
+
+        Raises:
+            OperationExpired: It was not dead within the timeout.
+            PurgatoryClosed: The heartbeat or its timer is closed, or was closed during the wait.
+            TypeError, ValueError, PurgatoryFull, PurgatoryError: As `Purgatory.wait`.
+        """
+        timeout = check_timeout(timeout)
+        if not self.alive:
+            return
+        if self._checks.closed:
+            raise PurgatoryClosed(f"{self!r} is closed: cannot wait for its death", keys=_DEAD)
+        if self._waits is None:
+            self._waits = Purgatory("heartbeat", timer=self._timer)
+        # With a deadline in any case: only then the end of the timer ends it.
+        death = DelayedOperation[None](MAX_TIMEOUT if timeout is None or timeout == inf else timeout)
+        self._waits.try_complete_else_watch(death, _DEAD)
+        self._waiting += 1
+        try:
+            outcome = await death
+        finally:
+            death.cancel()
+            self._waiting -= 1
+            if self._last_words is not None and not self._waiting:
+                asyncio.get_running_loop().call_soon(self._speak, context=self._last_words[1])
+        if outcome is Outcome.EXPIRED:
+            raise OperationExpired(f"{self!r} was not dead within {timeout} s", keys=_DEAD, timeout=timeout)
+        if outcome is not Outcome.COMPLETED:
+            raise PurgatoryClosed(
+                f"{self!r} or its timer was closed under the wait for its death", keys=_DEAD
+            )
+
     def close(self) -> None:
-        """Stop checking, as when the link is closed; a ping in progress continues to its end."""
-        self._checks.close()
-        if self._last_look is not None:
-            self._last_look.cancel()
+        """Stop checking, as when the link is closed; a ping in progress continues to its end.
+
+        Tasks that wait in `dead` raise `PurgatoryClosed`.
+        """
+        self._stop_checks()
+        if self._waits is not None:
+            for death in self._waits.operations():
+                death.cancel()
 
     async def aclose(self) -> None:
-        """Stop checking, cancel a ping in progress and wait for its end."""
+        """Stop checking as `close`, cancel a ping in progress and wait for its end."""
         self.close()
+        while self._last_words is not None:  # noqa: ASYNC110 - a few passes, in which the tasks in `dead` go on
+            await asyncio.sleep(0)
         await self._ping.stop()
         await self._dying.stop()
 
@@ -172,8 +234,23 @@ class Heartbeat:
 
     def _die(self, on_dead: Callable[[], object]) -> None:
         self.alive = False
-        self.close()
-        self._dying.run(on_dead, self)
+        self._stop_checks()
+        if not self._waiting or self._waits is None:
+            self._dying.run(on_dead, self)
+        else:
+            self._last_words = on_dead, copy_context()
+            for death in self._waits.operations():
+                death.force_complete()
+
+    def _speak(self) -> None:
+        if self._last_words is not None:
+            (on_dead, _), self._last_words = self._last_words, None
+            self._dying.run(on_dead, self)
+
+    def _stop_checks(self) -> None:
+        self._checks.close()
+        if self._last_look is not None:
+            self._last_look.cancel()
 
     @property
     def _quiet(self) -> bool:

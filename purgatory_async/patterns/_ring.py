@@ -111,7 +111,6 @@ class Ring(Generic[T]):
         "_bytes",
         "_max_bytes",
         "_size_of",
-        "_sizes",
         "_token",
         "closed",
         "kept",
@@ -119,6 +118,7 @@ class Ring(Generic[T]):
         "last",
         "max_items",
         "purgatory",
+        "sizes",
         "subscriptions",
     )
 
@@ -136,7 +136,7 @@ class Ring(Generic[T]):
         self.max_items = max_items
         self._max_bytes = max_bytes
         self._size_of = size_of
-        self._sizes: deque[int] = deque()  # of what is kept, if bytes are limited
+        self.sizes: deque[int] = deque()  # of what is kept; zeros if bytes are not limited
         self._bytes = 0
         self._token = secrets.token_hex(8)
         self.key = f"broadcast {self._token}"  # watched by those that wait for the next item
@@ -175,28 +175,25 @@ class Ring(Generic[T]):
     def publish(self, item: T) -> int:
         """Append an item and wake those that wait; returns its index, or raises and changes nothing."""
         self.require_open("publish")
-        size, max_bytes = 0, self._max_bytes
-        if max_bytes is not None:
+        size = 0
+        if self._max_bytes is not None:
             size = check_integer("size_of(item)", self._size_of(item), least=0)
-            if size > max_bytes:
-                raise ValueError(f"item must be at most {max_bytes} bytes, got {size}")
+            if size > self._max_bytes:
+                raise ValueError(f"item must be at most {self._max_bytes} bytes, got {size}")
         self.wake()  # first: it refuses a wrong loop before anything changes, and the woken read in a later step
         index = self.last + 1
-        self.keep(Published(index, item))
-        if max_bytes is not None:
-            self._sizes.append(size)
-            self._bytes += size
-            while self._bytes > max_bytes or len(self._sizes) > self.max_items:
-                self.kept.pop(index - len(self._sizes) + 1, None)  # it may have gone for their number
-                self._bytes -= self._sizes.popleft()
+        self.keep(Published(index, item), size)
         return index
 
-    def keep(self, event: Published[T]) -> None:
-        """Append an item, in place of the oldest one if there are too many."""
+    def keep(self, event: Published[T], size: int) -> None:
+        """Append an item, and drop the oldest ones above the limits."""
         self.last += 1
         self.kept[self.last] = event
-        if len(self.kept) > self.max_items:
+        self.sizes.append(size)
+        self._bytes += size
+        while len(self.kept) > self.max_items or self._bytes > (self._max_bytes or 0):
             del self.kept[self.before + 1]
+            self._bytes -= self.sizes.popleft()
 
     def wake(self) -> None:
         """Let all that wait read again."""
@@ -281,12 +278,13 @@ class LogRing(Ring[S]):
         self.wake()
         if len(self.kept) == self.max_items:
             self._floor = self.oldest
-        self.keep(Published(signalled.position, signalled))
+        self.keep(Published(signalled.position, signalled), 0)
 
     def lost(self) -> None:
         """Go on behind a gap of the log; called by the cluster."""
         self.wake()
         self.kept.clear()
+        self.sizes.clear()
         self.last += 1
         self._floor = self.newest
 
@@ -310,14 +308,13 @@ class LogRing(Ring[S]):
         return await super().after(position, timeout)
 
     async def _reached(self, index: int, timeout: float | None) -> int:
-        """Wait for what another worker has applied; returns the position behind it, 0 if the log does not have it."""
+        """Wait for what another worker has applied; returns the position behind it."""
         epoch = self.epoch
         try:
-            end = await self._cluster.caught_up(timeout=timeout)
+            await self._cluster.caught_up(timeout=timeout)  # the end of the log now
         except PurgatoryError:
             if self.closed:  # with the cluster
                 return self.last
             if self.epoch == epoch:
                 raise
-            end = 0  # of another log now
-        return self.position_of(index) if index <= end and self.epoch == epoch else 0
+        return self.position_of(index) if self.epoch == epoch else 0  # in another epoch it means something else

@@ -317,4 +317,6 @@ class LogRing(Ring[S]):
                 return self.last
             if self.epoch == epoch:
                 raise
-        return self.position_of(index) if self.epoch == epoch else 0  # in another epoch it means something else
+        return (
+            self.position_of(index) if self.epoch == epoch else 0
+        )  # in another epoch it means something else

@@ -180,7 +180,7 @@ class Broadcast(Generic[T]):
         A step of the iterator raises `PurgatoryClosed` if the purgatory is closed, or draining as it begins to wait,
         and `PurgatoryFull` and `PurgatoryError` as `Purgatory.wait`.
         """
-        if on_lag not in {"tell", "raise"}:
+        if on_lag not in ("tell", "raise"):
             raise ValueError(f"on_lag must be 'tell' or 'raise', got {on_lag!r}")
         ring = self._ring
         position = ring.last if after is None else ring.position_of(after)

@@ -14,6 +14,7 @@ from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.errors import check_exception
 from purgatory_async.patterns import (
     Barrier,
+    Broadcast,
     Correlator,
     HandOff,
     Heartbeat,
@@ -34,6 +35,18 @@ LONG_INTEGER = 10**400
 
 def barrier(purgatory, key="group", *, expect=2, timeout=30, **settings):
     return Barrier(purgatory, key, expect=expect, timeout=timeout, **settings)
+
+
+def broadcast(purgatory, **settings):
+    return Broadcast(purgatory, **settings)
+
+
+def subscribe(purgatory, **settings):
+    return broadcast(purgatory).subscribe(**settings)
+
+
+def next_item(purgatory, after=0, timeout=5):
+    return broadcast(purgatory).next(after, timeout=timeout)
 
 
 def correlator(purgatory, **settings):
@@ -139,23 +152,27 @@ BAD_TIMEOUTS = (
     ("5", TypeError, "timeout.*str"),
 )
 NO_INTEGERS = (True, 2.0, "2", None)
-WITH_TIMEOUT = (acquire, barrier, expect, hold, quorum, reach, reached, request, run, take)
+WITH_TIMEOUT = (acquire, barrier, expect, hold, next_item, quorum, reach, reached, request, run, take)
 WITH_INTEGER = (
     (quorum, "need"),
+    (broadcast, "max_bytes"),
+    (broadcast, "max_items"),
     (hand_off, "max_items"),
+    (next_item, "after"),
+    (subscribe, "after"),
     (keyed_semaphore, "permits"),
     (watermark, "initial"),
     (reach, "value"),
     (advance, "value"),
     (single_flight, "max_kept"),
 )
-WITH_PURGATORY = (barrier, correlator, hand_off, keyed_lock, keyed_semaphore, single_flight)
+WITH_PURGATORY = (barrier, broadcast, correlator, hand_off, keyed_lock, keyed_semaphore, single_flight)
 CASES = [
     *((call, {"timeout": bad}, *how) for call, (bad, *how) in product(WITH_TIMEOUT, BAD_TIMEOUTS)),
     *(
         (call, {name: bad}, TypeError, f"{name} must be an integer, got {type(bad).__name__}")
         for (call, name), bad in product(WITH_INTEGER, NO_INTEGERS)
-        if (name, bad) != ("max_items", None)
+        if bad is not None or call not in (broadcast, hand_off, subscribe)
     ),
     *(
         (call, {"purgatory": bad}, TypeError, "purgatory must be a Purgatory, got ")
@@ -178,6 +195,19 @@ CASES = [
     (barrier, {"initial_delay": None}, TypeError, "initial_delay.*NoneType"),
     (barrier, {"initial_delay": True}, TypeError, "initial_delay.*bool"),
     (barrier, {"on_release": 7}, TypeError, "on_release must be callable, got 7"),
+    (broadcast, {"max_items": 0}, ValueError, "^max_items must be at least 1, got 0"),
+    (broadcast, {"max_items": None}, TypeError, "^max_items must be an integer, got NoneType"),
+    (broadcast, {"max_bytes": 0}, ValueError, "^max_bytes must be at least 1, got 0"),
+    (broadcast, {"size_of": 7}, TypeError, "size_of must be callable, got 7"),
+    (broadcast, {"size_of": attempt}, TypeError, "size_of must be a plain function"),
+    *(
+        (call, {"after": -1}, ValueError, "^after must be at least 0, got -1")
+        for call in (subscribe, next_item)
+    ),
+    *(
+        (subscribe, {"on_lag": bad}, ValueError, "on_lag must be 'tell' or 'raise', got")
+        for bad in ("skip", None, [])
+    ),
     (acquire, {"key": ["k"]}, TypeError, "unhashable"),
     (keyed_semaphore, {"permits": 0}, ValueError, "^permits must be at least 1, got 0"),
     (arrive, {"member": ["a"]}, TypeError, "unhashable"),

@@ -156,11 +156,11 @@ class BroadcastMachine(Story):
 
     def publish(self, item) -> None:
         reference = self.reference
-        if reference.max_bytes is not None and item > reference.max_bytes:
-            with pytest.raises(ValueError, match="item must be at most"):
-                self.news.publish(item)
-        elif reference.closed or reference.purgatory_closed:
+        if reference.closed or reference.purgatory_closed:
             with pytest.raises(PurgatoryClosed):
+                self.news.publish(item)
+        elif reference.max_bytes is not None and item > reference.max_bytes:
+            with pytest.raises(ValueError, match="item must be at most"):
                 self.news.publish(item)
         else:
             assert self.news.publish(item) == reference.publish(item)

@@ -94,15 +94,18 @@ async def test_an_after_of_a_worker_ahead_is_waited_for(workers):
     there.log.deaf_s = 10
     first, second = await signal(here, "a", "b")
     assert there.cluster.position < first
-    waiter = Waiter(keys_after(news, first, 1))
+    waiter, subscriber = Waiter(keys_after(news, first, 1)), news.subscribe(after=first)
+    cancelled = Waiter(anext(subscriber))
     expiring = Waiter(news.next(first, timeout=1))
     await asyncio.sleep(1.5)
-    assert waiter.got is None
+    cancelled.cancel()
+    assert (waiter.got, await cancelled.end()) == (None, "cancelled")
     assert isinstance(expiring.got, OperationExpired)
     assert str(expiring.got) == f"no item after {first} was published within 1 s"
     there.log.deaf_s = 0
     await asyncio.sleep(60)
     assert waiter.got == [(second, "b")]
+    assert (await anext(subscriber)).index == second
 
 
 async def test_an_after_that_the_log_does_not_have_is_a_lag(workers):

@@ -14,7 +14,17 @@ from purgatory_async import (
     PurgatoryError,
     PurgatoryFull,
 )
-from purgatory_async.patterns import Barrier, Correlator, HandOff, KeyedLock, Retrier, SingleFlight, Watermark
+from purgatory_async.patterns import (
+    Barrier,
+    Broadcast,
+    Correlator,
+    HandOff,
+    KeyedLock,
+    Retrier,
+    SingleFlight,
+    SubscriberLagged,
+    Watermark,
+)
 
 SOON = 0.001
 
@@ -46,6 +56,14 @@ async def ids_are_taken(purgatory: Purgatory) -> None:
 
 def page(purgatory: Purgatory, timeout: float = 30) -> Awaitable[object]:
     return SingleFlight(purgatory).run("page", asyncio.Event().wait, timeout=timeout)
+
+
+async def subscriber_lags(purgatory: Purgatory) -> None:
+    news = Broadcast[int](purgatory, max_items=2)
+    subscriber = news.subscribe(on_lag="raise")
+    for item in range(5):
+        news.publish(item)
+    await anext(subscriber)
 
 
 async def member_arrives_again(purgatory: Purgatory) -> None:
@@ -110,6 +128,13 @@ CASES: dict[str, tuple[Wait, End, type[PurgatoryError], dict[str, object]]] = {
     "reply is closed": (reply, Purgatory.close, PurgatoryClosed, {"keys": (7,)}),
     "request expires": (lambda p: request(p, SOON), id, OperationExpired, {"keys": (7,), "timeout": SOON}),
     "ids are taken": (ids_are_taken, id, PurgatoryFull, {"limit": 1}),
+    "subscriber lags": (subscriber_lags, id, SubscriberLagged, {"missed": 3, "index": 3}),
+    "next item expires": (
+        lambda p: Broadcast[int](p).next(0, timeout=SOON),
+        id,
+        OperationExpired,
+        {"timeout": SOON},
+    ),
     "member arrives again": (member_arrives_again, id, OperationCancelled, GROUP),
     "arrival is completed": (
         lambda p: barrier(p).arrive("a"),

@@ -298,7 +298,7 @@ class Correlator(Generic[T]):
         """Send a request and wait for its reply; one deadline is over both.
 
         The deadline, `fail_all` and `close` interrupt ``send``, as they do the block of a `Reply`. A reply that comes
-        while ``send`` runs waits for its end.
+        while ``send`` runs waits for its end. Close this before its purgatory, whose end interrupts no ``send``.
 
         Args:
             send: An async function that sends the request under the id it is given: the next of ``ids`` in turn, after

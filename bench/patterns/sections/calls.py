@@ -17,6 +17,7 @@ from purgatory_async.patterns import Correlator
 __all__ = ["SECTION"]
 
 TIMEOUT = 60.0
+CALLERS = (1, 50)
 
 Call = Callable[[], Awaitable[object]]
 
@@ -61,39 +62,45 @@ async def dict_of_futures() -> AsyncIterator[Call]:
     yield call
 
 
-def calls(way: Callable[[], AbstractAsyncContextManager[Call]], times: int) -> Sample:
-    """So many calls, one after another."""
+def calls(way: Callable[[], AbstractAsyncContextManager[Call]], times: int, *, callers: int) -> Sample:
+    """So many calls by so many tasks, each of which makes one after another."""
 
     async def sample() -> float:
         async with way() as call:
+
+            async def one() -> None:
+                for _ in range(times // callers):
+                    await call()
+
             started = time.process_time_ns()
-            for _ in range(times):
-                await call()
+            await asyncio.gather(*(one() for _ in range(callers)))
             return (time.process_time_ns() - started) / times
 
     return sample
 
 
 def lines(settings: PatternSettings) -> Iterator[Line]:
-    """A line for each loop and setting of the collector."""
+    """For each loop and setting of the collector: few calls in flight, and many."""
     for loop in settings.loops:
         for collector in settings.collectors:
-            yield compare(
-                "a call with a timeout / a dict of futures under asyncio.timeout",
-                loop=loop,
-                collector=collector,
-                ours=calls(correlator, settings.items),
-                reference=calls(dict_of_futures, settings.items),
-                rounds=settings.rounds,
-            )
+            for callers in CALLERS:
+                yield compare(
+                    f"a call with a timeout, by {callers} / a dict of futures under asyncio.timeout",
+                    loop=loop,
+                    collector=collector,
+                    ours=calls(correlator, settings.items, callers=callers),
+                    reference=calls(dict_of_futures, settings.items, callers=callers),
+                    rounds=settings.rounds,
+                )
 
 
 SECTION = Section(
     name="calls",
     title="A call and its reply against a dict of futures",
     timed=(
-        "Processor time per call, from its id to its reply, one after another: Correlator.request(send, timeout=60) "
-        "against a count, a dict of futures and asyncio.timeout. The peer answers in the next pass of the loop."
+        "Processor time per call, from its id to its reply: Correlator.request(send, timeout=60) against a count, a "
+        "dict of futures and asyncio.timeout. The peer answers in the next pass of the loop. With one call in flight "
+        "each call arms the timer's wakeup, and the last one's end disarms it."
     ),
     lines=lines,
 )

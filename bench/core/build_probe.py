@@ -14,8 +14,15 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
-from bench.core.task_samples import awaited_operation, bare_future, by_hand, keyed_wait, under_timeout
-from bench.core.timer_samples import loop_churn, timer_churn
+from bench.core.task_samples import (
+    awaited_operation,
+    bare_future,
+    by_hand,
+    keyed_wait,
+    timer_scope,
+    under_timeout,
+)
+from bench.core.timer_samples import loop_churn, loop_moves, operation_moves, timer_churn
 from bench.core.workload import GatedOperation, Workload
 from bench.designs.by_hand import ByHandPurgatory, HandOperation
 from bench.measure.loops import run_on
@@ -113,6 +120,9 @@ SCENES: dict[str, Callable[[Workload], Sample]] = {
     "bare future": bare_future,
     "wait": lambda workload: keyed_wait(workload, "same"),
     "asyncio.timeout": lambda workload: under_timeout(workload, "same"),
+    "timer.timeout": lambda workload: timer_scope(workload, "same"),
+    "reschedule": lambda workload: operation_moves(workload, "same"),
+    "call_later again": lambda workload: loop_moves(workload, "same"),
     "awaited operation": lambda workload: awaited_operation(workload, "same"),
     "call_later by hand": lambda workload: by_hand(workload, "same"),
 }

@@ -7,12 +7,21 @@ samples is the wait itself. Each returns nanoseconds of processor time per task.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 
 from bench.core.workload import GatedOperation, Workload
 from bench.measure.sampling import Sample
-from purgatory_async import Purgatory
+from purgatory_async import Purgatory, Timer
 
-__all__ = ["awaited_operation", "bare_future", "by_hand", "keyed_wait", "new_task", "under_timeout"]
+__all__ = [
+    "awaited_operation",
+    "bare_future",
+    "by_hand",
+    "keyed_wait",
+    "new_task",
+    "timer_scope",
+    "under_timeout",
+]
 
 
 async def run_tasks(
@@ -52,15 +61,30 @@ def bare_future(workload: Workload) -> Sample:
 
 def under_timeout(workload: Workload, shape: str) -> Sample:
     """The floor under ``asyncio.timeout``."""
+    return limited(workload, shape, lambda: asyncio.timeout)
+
+
+def timer_scope(workload: Workload, shape: str) -> Sample:
+    """The floor under `Timer.timeout`."""
+    return limited(workload, shape, lambda: Timer().timeout)
+
+
+def limited(
+    workload: Workload,
+    shape: str,
+    make_limit: Callable[[], Callable[[float], AbstractAsyncContextManager[object]]],
+) -> Sample:
+    """The floor under a limit on its time."""
     timeouts = workload.timeouts(shape)
 
     async def sample() -> float:
         create_future = asyncio.get_running_loop().create_future
         parked: list[asyncio.Future[None]] = [create_future()] * workload.count
+        limit = make_limit()
 
         async def body(index: int) -> None:
             parked[index] = future = create_future()
-            async with asyncio.timeout(timeouts[index]):
+            async with limit(timeouts[index]):
                 await future
 
         return await run_tasks(workload, body, lambda index: parked[index].set_result(None))

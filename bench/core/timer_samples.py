@@ -14,10 +14,10 @@ from typing import Any
 from bench.core.workload import Workload
 from bench.designs.kafka_wheel import KafkaTask, KafkaTimer, TaskEntry
 from bench.measure.sampling import Sample
-from purgatory_async import Timer
+from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.timing import TimerEntry, TimingWheel
 
-__all__ = ["kafka_churn", "loop_churn", "timer_churn", "wheel_churn"]
+__all__ = ["kafka_churn", "loop_churn", "loop_moves", "operation_moves", "timer_churn", "wheel_churn"]
 
 NS_PER_MS = 1_000_000
 
@@ -134,3 +134,40 @@ async def _churn(call_later: Callable[..., object], workload: Workload, timeouts
     # uvloop frees in one pass what it closed in the pass before; that must not fall into the next sample.
     await asyncio.sleep(0)
     return spent / workload.count
+
+
+def operation_moves(workload: Workload, shape: str) -> Sample:
+    """N new deadlines of one pending operation: `DelayedOperation.reschedule`."""
+    timeouts = workload.timeouts(shape)
+
+    async def sample() -> float:
+        async with Purgatory() as purgatory:
+            operation = DelayedOperation[None](1)
+            purgatory.try_complete_else_watch(operation, ["moved"])
+            reschedule = operation.reschedule
+            started = time.process_time_ns()
+            for timeout in timeouts:
+                reschedule(timeout)
+            await asyncio.sleep(0)
+            return (time.process_time_ns() - started) / workload.count
+
+    return sample
+
+
+def loop_moves(workload: Workload, shape: str) -> Sample:
+    """The same by hand: cancel the loop's timer, and ask for another."""
+    timeouts = workload.timeouts(shape)
+
+    async def sample() -> float:
+        call_later = asyncio.get_running_loop().call_later
+        handle = call_later(1, nothing)
+        started = time.process_time_ns()
+        for timeout in timeouts:
+            handle.cancel()
+            handle = call_later(timeout, nothing)
+        await asyncio.sleep(0)
+        spent = time.process_time_ns() - started
+        handle.cancel()
+        return spent / workload.count
+
+    return sample

@@ -1,7 +1,6 @@
 """A deadline for the body of an ``async with``, on a timer's clock: what `Timer.timeout` returns."""
 
 import asyncio
-from enum import StrEnum
 from math import inf
 from types import TracebackType
 from typing import Final, Protocol, Self, cast
@@ -15,17 +14,14 @@ class _ScopeError(PurgatoryError, RuntimeError):
     """Raised for a call that a scope's state forbids; a ``RuntimeError`` too, as asyncio's timeouts raise."""
 
 
-class _State(StrEnum):
-    NEW = "not entered"
-    ACTIVE = "active"
-    EXPIRING = "expiring"
-    EXPIRED = "expired"
-    CLOSING = "closing"
-    CLOSED = "closed"
-    FINISHED = "finished"
-
-
-_EXPIRED: Final = (_State.EXPIRING, _State.EXPIRED)
+# Its states, as messages name them.
+NEW: Final = "not entered"
+ACTIVE: Final = "active"
+EXPIRING: Final = "expiring"
+EXPIRED: Final = "expired"
+CLOSING: Final = "closing"
+CLOSED: Final = "closed"
+FINISHED: Final = "finished"
 
 
 class _Timer(Home, Protocol):
@@ -68,7 +64,7 @@ class TimeoutScope:
         self._delay = delay
         self._deadline_ns = deadline_ns
         self._when = delay if deadline_ns is None else deadline_ns / 1e9
-        self._state = _State.NEW
+        self._state: str = NEW
         self._alarm: _Alarm | None = None
         self._strike: asyncio.Handle | None = None  # the cancellation to come, in the loop's next turn
 
@@ -81,7 +77,7 @@ class TimeoutScope:
 
     def expired(self) -> bool:
         """Whether its deadline has interrupted the body."""
-        return self._state in _EXPIRED
+        return self._state in (EXPIRING, EXPIRED)
 
     def reschedule(self, delay: float | None) -> None:
         """Give it another deadline; it needs no room in a full timer. O(1).
@@ -95,7 +91,7 @@ class TimeoutScope:
             PurgatoryClosed: The timer is closed.
             PurgatoryError: Called from another loop.
         """
-        if self._state is not _State.ACTIVE:
+        if self._state is not ACTIVE:
             raise _ScopeError(f"timeout is {self._state}: cannot reschedule it")
         seconds = inf if delay is None else delay
         alarm = cast("_Alarm", self._alarm)
@@ -114,11 +110,14 @@ class TimeoutScope:
             RuntimeError: It was entered before, or no task runs.
             PurgatoryClosed, PurgatoryFull, PurgatoryError: As for `Timer.timeout`.
         """
-        if self._state is not _State.NEW:
+        if self._state is not NEW:
             raise _ScopeError(f"{self!r} has already been entered: cannot enter it again; make a new one")
         task = asyncio.current_task()
         if task is None:
             raise _ScopeError(f"{self!r} must be entered inside a task, which its deadline interrupts")
+        # A cancellation that has yet to reach the task will interrupt the body, so it is none from before
+        # (python/cpython#134471, where `asyncio.timeout` takes it for its own).
+        self._cancelling = max(0, task.cancelling() - getattr(task, "_must_cancel", False))
         timer = self._timer
         timer._enter("delay", inf if self._delay is None else self._delay)
         alarm = _Alarm(self, timer)
@@ -126,10 +125,7 @@ class TimeoutScope:
         timer._start(alarm, None if self._deadline_ns is None else self._deadline_ns - now_ns, now_ns)
         self._alarm = alarm
         self._task = task
-        # One that has yet to reach the task will reach the body, so it does not count as one from before (the open
-        # fault of asyncio's own in python/cpython#134471).
-        self._cancelling = task.cancelling() - getattr(task, "_must_cancel", False)
-        self._state = _State.ACTIVE
+        self._state = ACTIVE
         return self
 
     async def __aexit__(
@@ -144,10 +140,10 @@ class TimeoutScope:
         self._silence()
         task = self._task
         del self._task
-        if self._state is _State.ACTIVE:
-            self._state = _State.FINISHED
+        if self._state is ACTIVE:
+            self._state = FINISHED
             return
-        self._state = _State.EXPIRED if self._state is _State.EXPIRING else _State.CLOSED
+        self._state = EXPIRED if self._state is EXPIRING else CLOSED
         if task.uncancel() > self._cancelling or raised is None:
             return  # another cancelled the task too, or the body went on
         if isinstance(raised, asyncio.CancelledError):
@@ -156,7 +152,7 @@ class TimeoutScope:
             self._explain(each)
 
     def _error(self) -> Exception:
-        if self._state is _State.EXPIRED:
+        if self._state is EXPIRED:
             return TimeoutError(f"timeout of {self._delay} s expired")
         return PurgatoryClosed(f"timer was closed during a timeout of {self._delay} s")
 
@@ -178,7 +174,7 @@ class TimeoutScope:
             self._strike.cancel()
             self._strike = None
 
-    def _interrupt(self, state: _State) -> None:
+    def _interrupt(self, state: str) -> None:
         """Cancel the task, or do it in the next turn if a task runs.
 
         That may be the task itself, or what it has called. Cancelled while it runs, it would be interrupted at its next
@@ -192,7 +188,7 @@ class TimeoutScope:
         else:
             self._strike = loop.call_soon(self._cancel, state)
 
-    def _cancel(self, state: _State) -> None:
+    def _cancel(self, state: str) -> None:
         self._strike = None
         self._state = state
         self._task.cancel()
@@ -204,9 +200,9 @@ class _Alarm(TimerHandle):
     __slots__ = ("_scope",)
 
     def __init__(self, scope: TimeoutScope, home: Home) -> None:
-        super().__init__(home, scope._interrupt, (_State.EXPIRING,))
+        super().__init__(home, scope._interrupt, (EXPIRING,))
         self._scope = scope
 
     def _lost_timer(self) -> None:
         super()._lost_timer()
-        self._scope._interrupt(_State.CLOSING)
+        self._scope._interrupt(CLOSING)

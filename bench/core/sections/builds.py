@@ -67,6 +67,8 @@ SUBJECTS = (
     Subject(scene="timer, same", most=4_000, peer="call_later, same", shares=TARGETS),
     Subject(scene="timer, spread", most=7_000, peer="call_later, spread", shares=TARGETS),
     Subject(scene="wait", most=2_000, peer="asyncio.timeout", floor="bare future"),
+    Subject(scene="timer.timeout", most=45_000, peer="asyncio.timeout", floor="bare future"),
+    Subject(scene="reschedule", most=1_500, peer="call_later again"),
     Subject(scene="awaited operation", most=8_000, peer="call_later by hand", floor="bare future"),
 )
 
@@ -195,7 +197,8 @@ SECTION = Section(
     timed=(
         f"Processor time, in fresh processes, the builds in turns; each process reports medians of {SAMPLES}. "
         "Keys: make, watch and complete operations of a subclass in Python, by checks of their first keys. "
-        "Timers: as in section timer. wait and awaited operation: a new task each, less a task on a bare future. "
+        "Timers: as in section timer. wait, timer.timeout and awaited operation: a new task each, less a task on a "
+        "bare future. reschedule: one operation again and again. "
         "int: the timeout is an integer. Import: least wall time in fresh processes."
     ),
     lines=times,

@@ -76,6 +76,8 @@ NEEDS_EXTRA = {
     "test_metrics.py": "prometheus_client",
     "ui": "playwright",
     "web/servers": "aiohttp",
+    "web/servers/test_streams.py": "msgspec",
+    "web/test_events_of_cluster.py": "msgspec",
 }
 
 

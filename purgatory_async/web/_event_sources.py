@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterable, Callable
 from typing import Any, Final, Protocol
 
-from purgatory_async import Timer
+from purgatory_async import OperationExpired, PurgatoryError, Timer
 from purgatory_async.patterns import Broadcast, Lagged, Published
 from purgatory_async.web._event_text import gap_text, id_of, index_of
 
@@ -23,6 +23,10 @@ class Events(Protocol):
     @property
     def timer(self) -> Timer:
         """The timer for the stream's delays."""
+
+    @property
+    def event_id(self) -> str | None:
+        """The id behind which the events begin; None if the client has it, or they have none."""
 
     async def next(self) -> bytes:
         """Wait for events, at least one; return nothing once there are no more.
@@ -73,6 +77,11 @@ class BroadcastEvents:
         return f"<BroadcastEvents of {self._broadcast!r} after {self._seen}>"
 
     @property
+    def event_id(self) -> str | None:
+        """Its place, before the first event that is published after this moment."""
+        return None if self._gap else id_of(self._broadcast.epoch, self._seen)
+
+    @property
     def timer(self) -> Timer:
         """The broadcast's."""
         return self._broadcast.timer
@@ -82,17 +91,28 @@ class BroadcastEvents:
         if self._gap:
             self._gap = False
             return self._text(Lagged(None, self._seen))
-        if self._last is not None and self._seen >= self._last:
-            return b""
         pieces: list[bytes] = []
         size = 0
-        while size < CHUNK and (not pieces or self._seen < self._broadcast.newest):
+        while size < CHUNK and (await self._is_kept() if pieces or self._last is not None else True):
             event = await anext(self._subscription, None)
             if event is None:
                 break
             pieces.append(self._text(event))
             size += len(pieces[-1])
         return b"".join(pieces)
+
+    async def _is_kept(self) -> bool:
+        """Whether the next step needs no wait."""
+        newest = self._broadcast.newest if self._last is None else self._last
+        if self._seen >= newest:
+            return False
+        try:
+            await self._broadcast.next(self._seen, timeout=0)
+        except OperationExpired:
+            return False
+        except PurgatoryError:
+            pass  # it is closed, and the next step says what is left
+        return True
 
     def _text(self, event: Published[Any] | Lagged) -> bytes:
         self._seen = event.index
@@ -122,6 +142,7 @@ class IteratedEvents:
     __slots__ = ("_closing", "_finishing", "_items", "_pack", "_source", "_task", "timer")
 
     timer: Timer
+    event_id: None = None
 
     def __init__(self, source: AsyncIterable[Any], pack: Pack) -> None:
         self.timer = Timer()

@@ -13,7 +13,7 @@ from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.errors import Interruption, check_callback
 from purgatory_async.web._answer import Encode, check_encode, check_range, encoded
 from purgatory_async.web._event_sources import Events, Source, events_of
-from purgatory_async.web._event_text import COMMENT, check_event_name, event_text, retry_text
+from purgatory_async.web._event_text import COMMENT, check_event_name, event_text, opening_text
 from purgatory_async.web._shutdown import held_on
 from purgatory_async.web.race import ClientLeft, Interruptible, ServerStops, Stalled
 
@@ -75,9 +75,9 @@ class EventTerms:
         """Return a function that makes the stream of a source, whose events begin at this moment; see `events_of`."""
         return partial(EventStream, self, events_of(source, last_event_id, self._text))
 
-    def draw_retry(self) -> bytes:
-        """Draw when this client shall come back after its stream ended."""
-        return retry_text(random.uniform(*self.retry))  # noqa: S311 - spreads load
+    def draw_retry(self) -> float:
+        """Draw after how many seconds a client comes back that lost its stream."""
+        return random.uniform(*self.retry)  # noqa: S311 - spreads load
 
     def _text(self, item: object, event_id: str | None) -> bytes:
         name = self.event(item) if callable(self.event) else self.event
@@ -119,7 +119,8 @@ class EventStream(Interruptible):
             with watching(self):
                 await self._give(self._wire.open)
                 if not head:
-                    await self._give(self._wire.write, self._terms.draw_retry())
+                    opening = opening_text(self._terms.draw_retry(), self._events.event_id)
+                    await self._give(self._wire.write, opening)
                     await self._send_all()
                 await self._give(self._wire.end)
         except ClientLeft:

@@ -31,9 +31,15 @@ def event_text(data: bytes, *, event: str | None = None, event_id: str | None = 
     return b"%b\n\n" % b"\n".join(lines)
 
 
-def retry_text(seconds: float) -> bytes:
-    """Return the delay after which a client that lost its stream comes back."""
-    return b"retry: %d\n\n" % round(seconds * _MS_PER_SECOND)
+def opening_text(retry: float, event_id: str | None) -> bytes:
+    """Return how a stream begins, without an event.
+
+    Args:
+        retry: Seconds after which a client that lost the stream comes back.
+        event_id: Where it then goes on, if it has had no event; None to leave that as it is.
+    """
+    place = b"" if event_id is None else b"id: %b\n" % _checked("id", event_id)
+    return b"retry: %d\n%b\n" % (round(retry * _MS_PER_SECOND), place)
 
 
 def gap_text(missed: int | None, event_id: str) -> bytes:

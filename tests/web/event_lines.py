@@ -25,11 +25,13 @@ class Parsed(NamedTuple):
         events: In their order.
         retries: Each reconnection time, in milliseconds.
         comments: How many comments it has.
+        last_id: What the browser would send as ``Last-Event-ID`` in the end.
     """
 
     events: list[Event]
     retries: list[int]
     comments: int
+    last_id: str
 
 
 def parse(stream: bytes) -> Parsed:
@@ -44,7 +46,7 @@ def parse(stream: bytes) -> Parsed:
         parser.read(line)
     if rest or parser.data or parser.name:
         raise ValueError(f"it ends within an event: {(rest, parser.data, parser.name)!r}")
-    return Parsed(parser.events, parser.retries, parser.comments)
+    return Parsed(parser.events, parser.retries, parser.comments, parser.last_id)
 
 
 class _Parser:

@@ -75,3 +75,7 @@ class Stream(exchange.Exchange):
     @property
     def data(self):
         return [event.data for event in self.events]
+
+    @property
+    def last_id(self):
+        return self.parsed.last_id

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from purgatory_async.web._event_text import COMMENT, event_text, gap_text, id_of, index_of, retry_text
+from purgatory_async.web._event_text import COMMENT, event_text, gap_text, id_of, index_of, opening_text
 from tests.web.event_lines import Event, parse
 
 # Every line end, and what `str.splitlines` takes for one.
@@ -27,7 +27,7 @@ def test_what_is_written_is_parsed_as_it_was(events):
         last_id = last_id if event_id is None else event_id
         text = data.encode("utf-8", "replace").decode()
         wanted.append(Event(name or "message", re.sub("\r\n|\r", "\n", text), last_id))
-    assert parse(b"".join(written)) == (wanted, [], 0)
+    assert parse(b"".join(written)) == (wanted, [], 0, last_id)
 
 
 @settings(max_examples=40)
@@ -50,8 +50,9 @@ def test_a_gap_names_what_is_missing_and_where_to_go_on(missed, data):
     assert parse(gap_text(missed, "e-3")).events == [Event("gap", data, "e-3")]
 
 
-def test_a_retry_is_in_whole_milliseconds_and_a_comment_is_none():
-    assert parse(retry_text(1.2345) + COMMENT) == ([], [1234], 1)
+@pytest.mark.parametrize("event_id", [None, "e-3"])
+def test_an_opening_has_whole_milliseconds_a_place_and_no_event(event_id):
+    assert parse(opening_text(1.2345, event_id) + COMMENT) == ([], [1234], 1, event_id or "")
 
 
 @settings(max_examples=40)

@@ -146,6 +146,16 @@ async def test_after_a_restart_a_gap_comes_even_if_nothing_is_kept(news):
     await hung_up(again)
 
 
+async def test_who_was_away_before_its_first_event_misses_none(news):
+    kept(news, 1)
+    first = await begun(news)
+    await hung_up(first)
+    kept(news, 2)
+    again = await begun(news, last_id=first.last_id)
+    assert again.data == ["2"]
+    await hung_up(again)
+
+
 @pytest.mark.parametrize("last_id", ["", None])
 async def test_no_id_begins_at_this_moment(news, last_id):
     kept(news, 1, 2, 3)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -11,7 +12,7 @@ import pytest
 from purgatory_async import Purgatory
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, settle
-from purgatory_async.web.race import ClientLeft, Race, ServerStops
+from purgatory_async.web.race import ClientLeft, Interruptible, Race, ServerStops
 from tests.web.turns import after_passes, end_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind")]
@@ -193,3 +194,21 @@ async def test_a_wait_already_called_is_refused_with_a_remedy() -> None:
         with pytest.raises(TypeError, match=r"not called yet, as builds\.wait"):
             await Race().run(purgatory.wait("build:7"), (), 1.0)  # type: ignore[arg-type]
         assert purgatory.pending == 0
+
+
+async def test_after_an_interruption_another_wait_is_cancelled_as_ever():
+    begun = []
+
+    async def run():
+        begun.append(Interruptible())
+        for _ in range(2):
+            with suppress(LookupError), begun[0]:
+                await asyncio.Event().wait()
+
+    task = asyncio.create_task(run())
+    await settle()
+    begun[0].fail(LookupError())
+    await settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await end_of(task)

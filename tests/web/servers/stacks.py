@@ -1,13 +1,13 @@
 """One small application on every framework and server.
 
-It holds ``/poll``, ``/read`` (which reads its body first) and ``/odd`` (whose value is no JSON). Each stack is an async
-context manager that takes a purgatory and gives a port.
+It holds ``/poll``, ``/read`` (which reads its body first), ``/odd`` (whose value is no JSON) and ``/events``. Each
+stack is an async context manager that takes a purgatory and gives a port.
 """
 
 import asyncio
 import socket
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 
 import fastapi
 import starlette.requests
@@ -18,11 +18,24 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.routing import Route
 
-from purgatory_async.web import aiohttp_poll, asgi_poll, starlette_poll
+from purgatory_async.patterns import Broadcast
+from purgatory_async.web import (
+    aiohttp_events,
+    aiohttp_poll,
+    asgi_events,
+    asgi_poll,
+    starlette_events,
+    starlette_poll,
+)
 from tests.web.servers.wire import until
 
 
 def starlette_routes(purgatory):
+    news = cache(partial(Broadcast, purgatory))
+
+    async def events(request):
+        return await starlette_events(request, news())
+
     async def poll(request):
         return await starlette_poll(request, purgatory.wait, "k")
 
@@ -40,6 +53,7 @@ def starlette_routes(purgatory):
         Route("/poll", poll, methods=["GET", "POST"]),
         Route("/read", read, methods=["POST"]),
         Route("/odd", odd),
+        Route("/events", events),
     ]
 
 
@@ -56,6 +70,11 @@ def starlette_app(purgatory, *, middlewares=0):
 
 def fastapi_app(purgatory):
     app = fastapi.FastAPI()
+    news = cache(partial(Broadcast, purgatory))
+
+    @app.get("/events")
+    async def events(request: fastapi.Request) -> fastapi.Response:
+        return await starlette_events(request, news())
 
     @app.get("/poll")
     @app.post("/poll")
@@ -77,6 +96,8 @@ def fastapi_app(purgatory):
 
 
 def asgi_app(purgatory):
+    news = cache(partial(Broadcast, purgatory))
+
     async def app(scope, receive, send):
         async def wait(*, timeout):
             return {"a set"}
@@ -86,6 +107,8 @@ def asgi_app(purgatory):
                 pass
         if scope["path"] == "/odd":
             await asgi_poll(scope, receive, send, wait)
+        elif scope["path"] == "/events":
+            await asgi_events(scope, receive, send, news())
         else:
             await asgi_poll(scope, receive, send, purgatory.wait, "k")
 
@@ -93,6 +116,11 @@ def asgi_app(purgatory):
 
 
 def aiohttp_app(purgatory):
+    news = cache(partial(Broadcast, purgatory))
+
+    async def events(request):
+        return await aiohttp_events(request, news())
+
     async def poll(request):
         response = await aiohttp_poll(request, purgatory.wait, "k")
         assert request.transport is None or request.transport.get_protocol() is request.protocol
@@ -110,7 +138,7 @@ def aiohttp_app(purgatory):
 
     app = web.Application()
     app.add_routes([web.get("/poll", poll), web.post("/poll", poll)])
-    app.add_routes([web.post("/read", read), web.get("/odd", odd)])
+    app.add_routes([web.post("/read", read), web.get("/odd", odd), web.get("/events", events)])
     return app
 
 

@@ -57,6 +57,13 @@ class Connection:
             body, self._received = self._received[:length], self._received[length:]
             return Answered(head, body)
 
+    async def rest(self):
+        """All that comes until the server closes the connection."""
+        async with asyncio.timeout(PATIENCE):
+            while piece := await asyncio.get_running_loop().sock_recv(self._socket, 65536):
+                self._received += piece
+        return self._received
+
     async def ended(self):
         """Whether the server has closed the connection, sooner or later."""
         async with asyncio.timeout(PATIENCE):

@@ -27,6 +27,12 @@ FACTS: dict[str, tuple[str, ...]] = {
         "build 7: 200 {'build': '7', 'report': {'status': 'green'}}; reported to 1",
         "build 8: the client hung up; left behind: 0 operations, 0 keys",
     ),
+    "events_starlette.py": (
+        'a reader heard "rain", and lost its connection',
+        'it came back, and heard "wind" and "snow"',
+        'who came back later heard gap {"missed": 1}, then "snow"',
+        'a steady reader heard "rain", "wind", "snow", "fog", "hail", "sun"; then the news ended',
+    ),
     "long_poll_aiohttp.py": (
         "waiting: 2 workers",
         "the first hung up; waiting: 1",

@@ -32,6 +32,7 @@ class AiohttpRequest(Protocol):
     @property
     def method(self) -> str:
         """The method, in upper case."""
+        ...
 
     @property
     def headers(self) -> Any:

@@ -23,10 +23,12 @@ class Events(Protocol):
     @property
     def timer(self) -> Timer:
         """The timer for the stream's delays."""
+        ...
 
     @property
     def event_id(self) -> str | None:
         """The id behind which the events begin; None if the client has it, or they have none."""
+        ...
 
     async def next(self) -> bytes:
         """Wait for events, at least one; return nothing once there are no more.
@@ -34,6 +36,7 @@ class Events(Protocol):
         Raises:
             BaseException: What the source raised.
         """
+        ...
 
     def finish(self) -> None:
         """Let it end after the events that need no wait."""
@@ -62,11 +65,12 @@ def events_of(source: Source, last_event_id: str | None, pack: Pack) -> Events:
 class BroadcastEvents:
     """The events of a broadcast, with ids, and ``gap`` where some are missing."""
 
-    __slots__ = ("_broadcast", "_gap", "_last", "_pack", "_seen", "_subscription")
+    __slots__ = ("_broadcast", "_gap", "_last", "_pack", "_read", "_seen", "_subscription")
 
     def __init__(self, broadcast: Broadcast[Any], last_event_id: str | None, pack: Pack) -> None:
         self._broadcast = broadcast
         self._pack = pack
+        self._read = bytearray()  # what has been read, also by a step that was cancelled
         self._last: int | None = None  # the index to end at
         after = index_of(last_event_id, broadcast.epoch) if last_event_id else broadcast.newest
         self._gap = after is None
@@ -91,20 +95,21 @@ class BroadcastEvents:
         if self._gap:
             self._gap = False
             return self._text(Lagged(None, self._seen))
-        pieces: list[bytes] = []
-        size = 0
-        while size < CHUNK and (await self._is_kept() if pieces or self._last is not None else True):
+        while await self._reads_on():
             event = await anext(self._subscription, None)
             if event is None:
                 break
-            pieces.append(self._text(event))
-            size += len(pieces[-1])
-        return b"".join(pieces)
+            self._read += self._text(event)
+        text = bytes(self._read)
+        self._read.clear()
+        return text
 
-    async def _is_kept(self) -> bool:
-        """Whether the next step needs no wait."""
+    async def _reads_on(self) -> bool:
+        """Whether to read an event: the first one also if it takes a wait, until there is an index to end at."""
+        if not self._read and self._last is None:
+            return True
         newest = self._broadcast.newest if self._last is None else self._last
-        if self._seen >= newest:
+        if self._seen >= newest or len(self._read) >= CHUNK:
             return False
         try:
             await self._broadcast.next(self._seen, timeout=0)
@@ -180,8 +185,9 @@ class IteratedEvents:
                 raise
             end = error  # for the stream to raise
         finally:
-            if hasattr(iterator, "aclose"):
-                await iterator.aclose()
+            close = getattr(iterator, "aclose", None)
+            if close is not None:
+                await close()
         await self._items.put(end)
 
     def finish(self) -> None:

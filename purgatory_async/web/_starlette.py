@@ -169,7 +169,7 @@ def _stream_response(base: type[Any]) -> type[Any]:
         """Sends a stream as its body."""
 
         def __init__(self, head: PollAnswer, begin: Callable[[Wire], EventStream]) -> None:
-            super().__init__(None, head.status)
+            super().__init__(None, head.status)  # pyright: ignore[reportUnknownMemberType]
             self.raw_headers = raw_headers(head)  # without a length
             self._begin = begin
 

@@ -10,6 +10,7 @@ from purgatory_async.cluster import Cluster, MemoryLog, MemoryStore
 from purgatory_async.patterns import Broadcast
 from purgatory_async.web._shutdown import held_on
 from tests.web.exchange import Stream
+from tests.web.turns import after_passes
 
 pytestmark = [
     pytest.mark.asyncio(loop_factories=["virtual"]),
@@ -77,3 +78,20 @@ async def test_a_stop_does_not_wait_for_the_next_event(behind):
         held_on(loop).release()
         await stream.task
         assert (stream.data, stream.answered, loop.time() - before < 0.1) == (["1"], True, True)
+
+
+@pytest.mark.parametrize("offset", range(12))
+async def test_what_was_applied_before_a_stop_is_sent(offset):
+    async with workers(1) as ([cluster], [news]):
+        stream = follow(news)
+        await asyncio.sleep(1)
+        applied = []
+
+        def stop():
+            applied.append(cluster.position)
+            held_on(asyncio.get_running_loop()).release()
+
+        after_passes(offset, stop)
+        await asyncio.gather(cluster.signal("news:a", 1), cluster.signal("weather", 2))
+        await stream.task
+        assert stream.data == (["1"] if applied[0] else [])

@@ -40,7 +40,7 @@ Server-sent events
 In a browser, ``new EventSource("/news")`` comes back by itself when it lost its stream, and gets what it missed: each
 event has an id, and the server keeps the newest items. Where some are gone it gets an event named ``gap`` instead, on
 which the page loads its state again. Under several workers, follow one log: ``Broadcast.of(cluster)`` has the same ids
-at each, so that a client may come back to another one.
+at each, so that a client may come back to another one; ``encode=attrgetter("value")`` sends what was signalled.
 
 The answer has an end only when the source has one. A client that reads too slowly gets a ``gap``; one that takes
 nothing for ``send_timeout`` is unsubscribed. aiohttp then drops its connection; an ASGI server keeps it until TCP gives

@@ -120,9 +120,9 @@ async def starlette_events(
     An async iterable is one client's own; its items have no ids. It is iterated, and closed, in a task of its own,
     which is cancelled when the stream ends.
 
-    The stream ends with its source; when the purgatory closes; when the client disconnects, or takes nothing for
-    ``send_timeout``; and within a second of SIGTERM or SIGINT, after the events until then. While the server stops,
-    a stream ends where it begins: a browser comes back after the end of a stream, but not after a 503.
+    The stream ends with its source; when the purgatory is full or closed; when the client disconnects, or takes
+    nothing for ``send_timeout``; and within a second of SIGTERM or SIGINT, after the events until then. While the
+    server stops, a stream ends where it begins: a browser comes back after the end of a stream, but not after a 503.
 
     Args:
         request: The handler's; the response listens to its ``receive``, so read the body before.

@@ -22,6 +22,8 @@ source.onmessage = (event) => seen.push(event.data);
 source.addEventListener("gap", (event) => seen.push(`gap ${event.data}`));
 </script>"""
 
+KEPT = 1 << 16
+
 purgatory = Purgatory("news")
 news = {}
 
@@ -32,7 +34,7 @@ async def lifespan(app):
         await stack.enter_async_context(purgatory)
         if path := os.environ.get("NEWS"):
             cluster = await stack.enter_async_context(Cluster(purgatory, SqliteLog(path)))
-            news["all"] = Broadcast.of(cluster, prefix="news:", max_items=1 << 17)
+            news["all"] = Broadcast.of(cluster, prefix="news:", max_items=KEPT)
         else:
             news["all"] = Broadcast(purgatory)
         yield

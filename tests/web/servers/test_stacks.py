@@ -98,6 +98,16 @@ async def test_a_client_that_hangs_up_leaves_nothing(stack, reset):
 
 @each_stack
 @each_way
+async def test_a_client_that_leaves_its_stream_leaves_nothing(stack, reset):
+    async with served(stack) as (purgatory, ask):
+        connection = await ask("/events")
+        await until(lambda: purgatory.pending)
+        connection.hang_up(reset=reset)
+        await until(lambda: purgatory.pending == 0)
+
+
+@each_stack
+@each_way
 async def test_a_client_that_sent_a_body_and_hangs_up_leaves_nothing(stack, reset):
     async with served(stack) as (purgatory, ask):
         unread = await ask("/poll?wait=50s", b"{}" * 20_000)

@@ -1,16 +1,23 @@
 """Test clients that take the place of a server."""
 
+import asyncio
 import json
 import sys
 
 import httpx2
 import pytest
-from aiohttp.test_utils import make_mocked_request
+from aiohttp import web
+from aiohttp.test_utils import TestClient as AiohttpClient
+from aiohttp.test_utils import TestServer, make_mocked_request
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.requests import Request
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from purgatory_async import Purgatory
-from purgatory_async.web import aiohttp_poll, starlette_poll
+from purgatory_async.web import aiohttp_events, aiohttp_poll, starlette_events, starlette_poll
+from tests.web.event_lines import parse
 from tests.web.servers.stacks import fastapi_app, starlette_app
 
 
@@ -68,3 +75,46 @@ async def test_without_its_response_class_it_names_the_import(monkeypatch):
     request = Request({"type": "http", "query_string": b"", "headers": []}, receive)
     with pytest.raises(RuntimeError, match=r"starlette\.responses is not imported: cannot answer"):
         await starlette_poll(request, Ready(1).wait, "k")
+
+
+async def ticks():
+    yield 1
+    yield 2
+
+
+def test_a_stream_is_read_in_the_test_client():
+    done = []
+
+    async def follow(request):
+        response = await starlette_events(request, ticks())
+        response.set_cookie("seen", "1")
+        response.background = BackgroundTask(done.append, "background")
+        return response
+
+    with TestClient(Starlette(routes=[Route("/events", follow)])) as client:
+        answer = client.get("/events")
+    assert [event.data for event in parse(answer.content).events] == ["1", "2"]
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert "content-length" not in answer.headers
+    assert (answer.cookies["seen"], done) == ("1", ["background"])
+
+
+def test_without_its_response_class_a_stream_names_the_import(monkeypatch):
+    monkeypatch.delitem(sys.modules, "starlette.responses")
+    request = Request({"type": "http", "headers": []})
+    with pytest.raises(RuntimeError, match=r"starlette\.responses is not imported: .* or use asgi_events"):
+        asyncio.run(starlette_events(request, ticks()))
+
+
+@pytest.mark.asyncio
+async def test_a_stream_of_aiohttp_is_sent_whole():
+    async def follow(request):
+        return await aiohttp_events(request, ticks())
+
+    app = web.Application()
+    app.router.add_get("/events", follow)
+    async with TestServer(app) as server, AiohttpClient(server) as client, client.get("/events") as answer:
+        assert [event.data for event in parse(await answer.read()).events] == ["1", "2"]
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        assert answer.headers["X-Accel-Buffering"] == "no"
+        assert answer.headers["Connection"] == "close"

@@ -12,18 +12,23 @@ import zlib
 from contextlib import ExitStack
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from purgatory_async import Purgatory
 from purgatory_async.cluster import Cluster, SqliteLog
+from purgatory_async.web import aiohttp_events
 from tests.ports import free_port
 from tests.processes import PATIENCE_S, accepts, python, until
 from tests.service.proxied import AROUND, nginx_or_skip
 from tests.web.event_lines import parse
+from tests.web.servers.news import KEPT
 from tests.web.servers.wire import PATIENCE, Connection
 
 HELD = 1000
-EVENTS = int(os.environ.get("EVENTS", "20000"))
+EVENTS = int(os.environ.get("EVENTS", "60000"))
 READERS = 8
+BATCH = 500
 WORKERS = 4
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio"])]
@@ -36,7 +41,8 @@ def start():
 
         def start(*arguments, **options):
             process = ends.enter_context(python(*arguments, **options))
-            ends.callback(process.kill)
+            ends.callback(process.wait, PATIENCE_S)
+            ends.callback(process.terminate)  # killed, uvicorn would leave its workers behind
             return process
 
         yield start
@@ -78,6 +84,28 @@ async def test_a_thousand_streams_end_when_the_server_stops(start, stack, loop):
     assert "Traceback" not in errors
 
 
+async def test_aiohttp_drops_who_takes_nothing():
+    over = asyncio.Event()
+
+    async def endless():
+        try:
+            while True:
+                yield "x" * (1 << 20)
+        finally:
+            over.set()
+
+    async def follow(request):
+        return await aiohttp_events(request, endless(), send_timeout=0.2)
+
+    app = web.Application()
+    app.router.add_get("/events", follow)
+    async with asyncio.timeout(PATIENCE), TestServer(app) as server:
+        with Connection(server.port) as connection:
+            await connection.ask("/events")
+            await over.wait()
+            assert not (await connection.rest()).endswith(b"0\r\n\r\n")
+
+
 # Workers.
 
 
@@ -109,7 +137,7 @@ class Reader:
     async def read(self, end):
         """Read until an event's data is ``end``."""
         while not self.seen or self.seen[-1] != end:
-            await self.read_some(end, self.random.randrange(1, 1 << 15))
+            await self.read_some(end, self.random.randrange(1, 1 << 16))
             self.returns += 1
 
     async def read_some(self, end, size):
@@ -137,12 +165,14 @@ class Reader:
             self.seen.append(json.loads(event.data))
 
 
-async def publish(path, count):
-    """Signal numbered items in batches, as a process of its own would."""
+async def publish(path, readers):
+    """Signal numbered items in batches, as a process of its own would, as far ahead of the readers as is kept."""
     async with Purgatory() as purgatory, Cluster(purgatory, SqliteLog(path)) as cluster:
-        for begin in range(0, count, 500):
-            numbers = range(begin, min(begin + 500, count))
+        for begin in range(0, EVENTS, BATCH):
+            numbers = range(begin, min(begin + BATCH, EVENTS))
             await asyncio.gather(*(cluster.signal(f"news:{n % 7}", n, timeout=60) for n in numbers))
+            while min(len(reader.seen) for reader in readers) < begin - KEPT // 2:  # noqa: ASYNC110 - a thousand steps
+                await asyncio.sleep(0.05)
 
 
 async def test_readers_that_come_and_go_among_workers_miss_nothing(start, tmp_path):
@@ -152,12 +182,12 @@ async def test_readers_that_come_and_go_among_workers_miss_nothing(start, tmp_pa
     while len(workers) < WORKERS:
         workers.add((await asyncio.to_thread(fetched, port, "/state"))["worker"])
     readers = [Reader(port, number) for number in range(READERS)]
-    async with asyncio.timeout(300 + EVENTS / 100), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(EVENTS / 100), asyncio.TaskGroup() as group:
         for reader in readers:
             group.create_task(reader.read(EVENTS - 1))
         for reader in readers:
             await reader.begun.wait()
-        group.create_task(publish(path, EVENTS))
+        group.create_task(publish(path, readers))
     for reader in readers:
         assert reader.seen == list(range(EVENTS))
     print(sum(reader.returns for reader in readers), "returns")  # noqa: T201 - for who asks, with -rP

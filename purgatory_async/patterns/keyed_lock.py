@@ -6,9 +6,8 @@ waiters stand in line in the purgatory. A release hands the key to the oldest wa
 gets between. A waiter cancelled in the same loop pass hands the key on.
 """
 
-from collections.abc import Coroutine, Hashable
+from collections.abc import Hashable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
 
 from purgatory_async import (
     OperationCancelled,
@@ -167,8 +166,8 @@ class _Hold:
         self._key = key
         self._timeout = timeout
 
-    def __aenter__(self) -> Coroutine[Any, Any, None]:
-        return self._holder.acquire(self._key, timeout=self._timeout)
+    async def __aenter__(self) -> None:
+        await self._holder.acquire(self._key, timeout=self._timeout)
 
     async def __aexit__(self, *raised: object) -> None:
         self._holder.release(self._key)

@@ -6,18 +6,8 @@ from contextlib import suppress
 import pytest
 
 from purgatory_async.patterns import KeyedLock
-from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
-
-
-async def write(inside, most, hold, name="session"):
-    """Write in a session, and note the most that were in it at once."""
-    async with hold(name):
-        inside.append(name)
-        most.append(len(inside))
-        await asyncio.sleep(0)
-        inside.remove(name)
 
 
 class DroppedIfUnawaited:
@@ -71,25 +61,35 @@ class DroppedIfUnlocked:
         self.locks = {}
 
     def hold(self, session):
-        self.session, self.lock = session, self.locks.setdefault(session, asyncio.Lock())
-        return self.lock
+        return self.locks.setdefault(session, asyncio.Lock())
 
-    def prune(self):
-        if not self.lock.locked():
-            self.locks.pop(self.session, None)
+    def prune(self, session):
+        if not self.locks[session].locked():
+            del self.locks[session]
+
+
+async def most_inside(hold, prune):
+    """How many are in one session at once, when the first comes back while the second is on its way."""
+    inside, most = [], []
+
+    async def write():
+        async with hold("session"):
+            inside.append("in")
+            most.append(len(inside))
+            await asyncio.sleep(0)
+            inside.pop()
+
+    async def write_twice():
+        await write()
+        prune("session")
+        await write()
+
+    await asyncio.gather(write_twice(), write())
+    return max(most)
 
 
 async def test_a_woken_waiter_and_a_newcomer_share_one_lock(purgatory):
     by_hand, lock = DroppedIfUnlocked(), KeyedLock(purgatory)
-    for hold, prune in ((by_hand.hold, by_hand.prune), (lock.hold, int)):
-        inside, most = [], []
-
-        async def first(inside=inside, most=most, hold=hold, prune=prune):
-            await write(inside, most, hold)
-            prune()
-            await write(inside, most, hold)  # while the waiter is on its way
-
-        await asyncio.gather(first(), write(inside, most, hold))
-        await settle()
-        assert max(most) == (2 if hold == by_hand.hold else 1)
+    assert await most_inside(by_hand.hold, by_hand.prune) == 2
+    assert await most_inside(lock.hold, len) == 1
     assert len(lock) == 0

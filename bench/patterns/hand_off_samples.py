@@ -12,11 +12,24 @@ from bench.measure.sampling import Sample
 from purgatory_async import Purgatory
 from purgatory_async.patterns import HandOff
 
-__all__ = ["Way", "drained", "hand_off", "idle_takers", "lying", "queue", "queue_under_timeout"]
+__all__ = [
+    "Way",
+    "bounded_hand_off",
+    "bounded_queue",
+    "drained",
+    "hand_off",
+    "idle_takers",
+    "lying",
+    "queue",
+    "queue_under_timeout",
+    "through_room",
+]
 
 Put = Callable[[object], object]
 Take = Callable[[], Awaitable[object]]
 Way = Callable[[], AbstractAsyncContextManager[tuple[Put, Take]]]
+AsyncPut = Callable[[object], Awaitable[object]]
+BoundedWay = Callable[[], AbstractAsyncContextManager[tuple[AsyncPut, Take]]]
 
 KEY = "jobs"
 TIMEOUT = 60.0
@@ -53,6 +66,60 @@ async def queue_under_timeout() -> AsyncIterator[tuple[Put, Take]]:
             return await jobs.get()
 
     yield jobs.put_nowait, take
+
+
+def bounded_hand_off(room: int) -> BoundedWay:
+    """`HandOff` on one key, which waits for room."""
+
+    @asynccontextmanager
+    async def way() -> AsyncIterator[tuple[AsyncPut, Take]]:
+        async with Purgatory() as purgatory:
+            jobs: HandOff[str, object] = HandOff(purgatory, max_items=room)
+            put, take = jobs.put_wait, jobs.take
+            yield lambda item: put(KEY, item, timeout=TIMEOUT), lambda: take(KEY, timeout=TIMEOUT)
+
+    return way
+
+
+def bounded_queue(room: int) -> BoundedWay:
+    """`asyncio.Queue` with a bound, each put and each get in a block that is limited."""
+
+    @asynccontextmanager
+    async def way() -> AsyncIterator[tuple[AsyncPut, Take]]:
+        jobs: asyncio.Queue[object] = asyncio.Queue(room)
+
+        async def put(item: object) -> None:
+            async with asyncio.timeout(TIMEOUT):
+                await jobs.put(item)
+
+        async def take() -> object:
+            async with asyncio.timeout(TIMEOUT):
+                return await jobs.get()
+
+        yield put, take
+
+    return way
+
+
+def through_room(way: BoundedWay, *, items: int) -> Sample:
+    """A task that puts and one that takes, as fast as the room between them lets them."""
+
+    async def sample() -> float:
+        async with way() as (put, take):
+
+            async def put_all() -> None:
+                for item in range(items):
+                    await put(item)
+
+            async def take_all() -> None:
+                for _ in range(items):
+                    await take()
+
+            started = time.process_time_ns()
+            await asyncio.gather(put_all(), take_all())
+            return (time.process_time_ns() - started) / items
+
+    return sample
 
 
 def lying(way: Way, *, items: int, backlog: int) -> Sample:

@@ -132,6 +132,14 @@ def run(purgatory, key="key", make=attempt, timeout=5):
     return single_flight(purgatory).run(key, make, timeout=timeout)
 
 
+def put_wait(purgatory, key="k", timeout=5):
+    return HandOff(purgatory).put_wait(key, "an item that is not put", timeout=timeout)
+
+
+def join(purgatory, *keys, timeout=5):
+    return HandOff(purgatory).join(*keys, timeout=timeout)
+
+
 def reach(purgatory, value=1, timeout=5):
     return watermark(purgatory).reach(value, timeout)
 
@@ -152,7 +160,9 @@ BAD_TIMEOUTS = (
     ("5", TypeError, "timeout.*str"),
 )
 NO_INTEGERS = (True, 2.0, "2", None)
-WITH_TIMEOUT = (acquire, barrier, expect, hold, next_item, quorum, reach, reached, request, run, take)
+WITH_TIMEOUT = (
+    *(acquire, barrier, expect, hold, join, next_item, put_wait, quorum, reach, reached, request, run, take),
+)
 WITH_INTEGER = (
     (quorum, "need"),
     (broadcast, "max_bytes"),

@@ -117,9 +117,6 @@ async def test_a_drain_refuses_a_join_that_would_wait(jobs, purgatory):
 
 
 async def test_bad_arguments_of_a_join_are_refused(jobs):
-    for bad in (float("nan"), True):
-        with pytest.raises((ValueError, TypeError), match="timeout"):
-            await jobs.join(timeout=bad)
     with pytest.raises(TypeError, match=r"timeout=5"):
         await jobs.join("a", 5)
     with pytest.raises(TypeError, match="unhashable"):

@@ -10,12 +10,15 @@ from bench.patterns.hand_off_samples import (
     BURST,
     TIMEOUT,
     Way,
+    bounded_hand_off,
+    bounded_queue,
     drained,
     hand_off,
     idle_takers,
     lying,
     queue,
     queue_under_timeout,
+    through_room,
 )
 from bench.patterns.settings import PatternSettings
 
@@ -27,6 +30,7 @@ WAYS: dict[str, tuple[Way, Way]] = {
     "60 s": (hand_off(TIMEOUT), queue_under_timeout),
 }
 IDLE = (1, 1_000)
+ROOM = (1, 100)
 SHARES = (100, 10, 1)
 
 
@@ -36,6 +40,7 @@ def lines(settings: PatternSettings) -> Iterator[Line]:
         for collector in settings.collectors:
             for words, ways in WAYS.items():
                 yield from _with_few(settings, loop, collector, words, ways)
+            yield from _with_room(settings, loop, collector)
             yield from _with_crowd(settings, loop, collector)
 
 
@@ -55,6 +60,18 @@ def _with_few(
     for name, (ours, reference) in subjects.items():
         yield compare(
             name, loop=loop, collector=collector, ours=ours, reference=reference, rounds=settings.rounds
+        )
+
+
+def _with_room(settings: PatternSettings, loop: str, collector: Collector) -> Iterator[Line]:
+    for room in ROOM:
+        yield compare(
+            f"put_wait with room for {room}, take / Queue, {TIMEOUT:g} s",
+            loop=loop,
+            collector=collector,
+            ours=through_room(bounded_hand_off(room), items=settings.items),
+            reference=through_room(bounded_queue(room), items=settings.items),
+            rounds=settings.rounds,
         )
 
 
@@ -90,7 +107,8 @@ SECTION = Section(
         "Processor time per item, from put to taken: HandOff.take(key) against Queue.get(), and with a "
         "timeout, HandOff.take(key, timeout=60) against Queue.get() under asyncio.timeout. At once: no taker "
         "waits, and no other item is kept. To the oldest: that many takers wait on the key, and each comes "
-        f"back once served; up to {BURST} items are put in a pass of the loop, and the passes are timed. Until "
+        f"back once served; up to {BURST} items are put in a pass of the loop, and the passes are timed. With room: "
+        "a task that puts and a task that takes, both with a timeout, and so much room between them. Until "
         "none is left: the puts alone, one per taker; the takers do not come back, and their wakeups are not "
         "timed. The library queues most of a herd's wakeups for later passes; a Queue makes all of them "
         "within the puts."

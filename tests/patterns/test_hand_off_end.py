@@ -7,7 +7,7 @@ import pytest
 from purgatory_async import OperationExpired, Purgatory, PurgatoryClosed, PurgatoryError
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, cancel_sweep, settle
-from tests.patterns.test_hand_off_room import Checked
+from tests.patterns.test_hand_off import Meddler
 from tests.patterns.waiters import Waiter, ends, waiting
 
 pytestmark = pytest.mark.asyncio
@@ -127,7 +127,7 @@ async def test_a_report_inside_a_check_changes_nothing(jobs, purgatory):
     jobs.put("a", 1)
     jobs.take_nowait("a")
     (join,) = await joins(jobs, "a")
-    checked = Checked(lambda: jobs.task_done("a"))
+    checked = Meddler(lambda: jobs.task_done("a"))
     purgatory.try_complete_else_watch(checked, ["checked"])
     assert "try_complete" in str(checked.raised)
     purgatory.cancel_for_key("checked")

@@ -1,24 +1,23 @@
 """Puts that wait for room: in order, without loss, and for a taker of their key though all is full."""
 
 import asyncio
-import gc
 from collections import Counter
 from functools import partial
 
 import pytest
 
 from purgatory_async import (
-    DelayedOperation,
     OperationCancelled,
     OperationExpired,
     Purgatory,
     PurgatoryClosed,
-    PurgatoryError,
     PurgatoryFull,
     Timer,
 )
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, cancel_sweep, settle
+from tests.faults.test_garbage import collector_off
+from tests.patterns.test_hand_off import Meddler
 from tests.patterns.waiters import Waiter, each_way, let_pass, waiting
 
 pytestmark = pytest.mark.asyncio
@@ -291,26 +290,10 @@ async def test_take_nowait_takes_what_is_kept(jobs, purgatory):
         jobs.take_nowait("a")
 
 
-class Checked(DelayedOperation):
-    """Calls what may not be called in a check."""
-
-    def __init__(self, call):
-        super().__init__()
-        self.call = call
-        self.raised = None
-
-    def try_complete(self):
-        try:
-            self.call()
-        except PurgatoryError as error:
-            self.raised = error
-        return False
-
-
 @pytest.mark.parametrize("verb", ["take_nowait", "clear", "shutdown"])
 async def test_inside_a_check_no_room_is_made(full, purgatory, verb):
     (late,) = await puts(full, "a")
-    checked = Checked(lambda: full.take_nowait("other") if verb == "take_nowait" else getattr(full, verb)())
+    checked = Meddler(lambda: full.take_nowait("other") if verb == "take_nowait" else getattr(full, verb)())
     purgatory.try_complete_else_watch(checked, ["checked"])
     assert "try_complete" in str(checked.raised)
     await settle()
@@ -374,13 +357,13 @@ async def test_cancelled_anywhere_nothing_is_lost_or_doubled(max_items, several)
 
 
 async def test_puts_and_takes_leave_nothing_to_the_collector(full):
-    gc.collect()
-    gc.disable()
-    try:
+    with collector_off():
         (late,) = await puts(full, "a")
         await full.take("a")
         with pytest.raises(OperationExpired):
             await full.put_wait("a", "expires", timeout=0)
+        with pytest.raises(OperationExpired):
+            await full.join(timeout=0)
         full.shutdown()
         with pytest.raises(PurgatoryClosed):
             await full.put_wait("a", "refused")
@@ -388,6 +371,3 @@ async def test_puts_and_takes_leave_nothing_to_the_collector(full):
             pass
         del late, _
         await settle()
-        assert gc.collect() == 0
-    finally:
-        gc.enable()

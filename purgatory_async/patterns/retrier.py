@@ -113,7 +113,8 @@ class _Attempts(Generic[K]):
         """Let an attempt begin that had to wait for the end of this one."""
         intent.task = None
         del self._running[key]
-        self._waits.complete_for_key((key,))
+        if self._waits.pending:
+            self._waits.complete_for_key((key,))
         latest = self._intents.get(key)
         if latest is not intent and isinstance(latest, Submitted) and latest.overdue is not None:
             latest.overdue.run(self._begin, key, latest)
@@ -400,6 +401,10 @@ class Retrier(_Attempts[K]):
                 f"cannot run an attempt for {key!r} outside a task, or inside one of the same key"
             )
         self._refuse(key, "run", closed=self._closed or self._timer.closed)
+        if (
+            self._timer.clock is None
+        ):  # it finds its clock at its first use; until then, each time it is asked
+            self._timer.call_later(0, self._timer.time).cancel()
         run = Run(attempt, self._rhythm, self._timer.time(), task.cancelling())
         if self._first_delay:
             run.due += self._first_delay

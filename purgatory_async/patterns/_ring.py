@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from purgatory_async import Purgatory, PurgatoryClosed, PurgatoryError
@@ -130,7 +130,7 @@ class Ring(Generic[T]):
         purgatory: Purgatory,
         max_items: int,
         max_bytes: int | None = None,
-        size_of: Callable[[T], int] = len,  # type: ignore[assignment]  # as for `Broadcast`
+        size_of: Callable[[Any], int] = len,
     ) -> None:
         self.purgatory = purgatory
         self.max_items = max_items
@@ -191,7 +191,9 @@ class Ring(Generic[T]):
         self.kept[self.last] = event
         self.sizes.append(size)
         self._bytes += size
-        while len(self.kept) > self.max_items or self._bytes > (self._max_bytes or 0):
+        while len(self.kept) > self.max_items or self._bytes > (
+            self._max_bytes or 0
+        ):  # sizes are 0 without it
             del self.kept[self.before + 1]
             self._bytes -= self.sizes.popleft()
 

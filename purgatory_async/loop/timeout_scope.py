@@ -148,8 +148,10 @@ class TimeoutScope:
             return  # another cancelled the task too, or the body went on
         if isinstance(raised, asyncio.CancelledError):
             raise self._error() from raised
-        for each in (raised, *(raised.exceptions if isinstance(raised, BaseExceptionGroup) else ())):
-            self._explain(each)
+        self._explain(raised)
+        if isinstance(raised, BaseExceptionGroup):
+            for each in cast("BaseExceptionGroup[BaseException]", raised).exceptions:
+                self._explain(each)
 
     def _error(self) -> Exception:
         if self._state is EXPIRED:

@@ -55,7 +55,15 @@ _TABLE: Final[tuple[Benchmark[Any], ...]] = (
     Benchmark(
         package="bench.patterns",
         purpose="The patterns, beside what one writes without them",
-        modules=("watermark", "hand_off_cost", "keyed_lock", "calls", "single_flight", "broadcast"),
+        modules=(
+            "watermark",
+            "hand_off_cost",
+            "keyed_lock",
+            "calls",
+            "single_flight",
+            "broadcast",
+            "retrier",
+        ),
         settings=PatternSettings(),
     ),
     Benchmark(

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from purgatory_async import DelayedOperation, TimerHandle
 from purgatory_async.clock import MAX_TIMEOUT
@@ -132,10 +132,10 @@ class Run(Intent):
 
 def predicate_of(retry_on: RetryOn) -> Callable[[BaseException], bool]:
     """What tells whether an exception is one to repeat an attempt for."""
-    kinds = (retry_on,) if isinstance(retry_on, type) else retry_on
-    if not isinstance(kinds, tuple):
-        check_callback("retry_on", kinds)
-        return partial(_asked, kinds)
+    if not isinstance(retry_on, type | tuple):
+        check_callback("retry_on", retry_on)
+        return partial(_asked, retry_on)
+    kinds = cast("tuple[type[BaseException], ...]", retry_on if isinstance(retry_on, tuple) else (retry_on,))
     for kind in kinds:
         if not _is_exception_class(kind):
             raise TypeError(

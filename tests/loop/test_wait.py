@@ -186,7 +186,6 @@ async def test_waits_on_one_key_are_served_in_the_order_they_came(purgatory):
         pytest.param(("a",), {"timeout": True}, TypeError, id="a bool for a timeout"),
         pytest.param(("a",), {"until": lambda: True, "timeout": "5"}, TypeError, id="a str for a timeout"),
         pytest.param(("a",), {"until": True}, TypeError, id="an until that cannot be called"),
-        pytest.param(("a",), {"until": settle}, TypeError, id="an until that is async"),
     ],
 )
 async def test_bad_arguments_are_refused_and_nothing_is_registered(keys, options, error, purgatory):

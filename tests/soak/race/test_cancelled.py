@@ -42,7 +42,7 @@ class KeepsWhatItWasGiven(HandOff):
         picked = []
 
         def pick():
-            picked[:] = filter(None, [self._pick(keys)])
+            picked[:] = filter(None, [self._items.pick(keys)])
             return bool(picked)
 
         await self._purgatory.wait(*keys, until=pick, timeout=timeout)

@@ -248,10 +248,10 @@ class Player:
             if name.endswith(".index"):
                 self._come_by("index", found)
             return self._name(str(found))
-        if name.endswith(".elapsed") and found is not None:
-            return round(found * 2)  # in half seconds, as all times here: the carriers' ticks are not in step
-        if isinstance(found, float):
-            return round(found, 3)
+        if isinstance(
+            found, float
+        ):  # their ticks are not in step: how long something waited is in half seconds
+            return round(found * 2) if name.endswith(".elapsed") else round(found, 3)
         return self._text(found) if isinstance(found, str) else found
 
     def _come_by(self, kind, value):

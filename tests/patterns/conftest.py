@@ -36,7 +36,7 @@ def new_loop(request):
 
 
 @pytest.fixture(
-    params=[(60, 20), pytest.param((200, 40), marks=pytest.mark.slow)],
+    params=[(30, 20), pytest.param((200, 40), marks=pytest.mark.slow)],
     ids=["short stories", "longer stories"],
 )
 def tell(request, new_loop):

@@ -1,12 +1,14 @@
 """Two subjects taking turns, made into a line."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from bench.measure.collector import Collector
 from bench.measure.line import Line
 from bench.measure.sampling import Sample, added_ratios, ratios, take_turns
+from bench.measure.section import Conditions
 
-__all__ = ["compare", "compare_added"]
+__all__ = ["compare", "compare_added", "compare_each"]
 
 
 def compare(
@@ -38,6 +40,21 @@ def compare(
         goal=goal,
         note=note,
     )
+
+
+def compare_each(subjects: Mapping[str, Sequence[Sample]], conditions: Conditions) -> Iterator[Line]:
+    """Compare ours and a reference under each name, on each loop and with each setting of the collector."""
+    for loop in conditions.loops:
+        for collector in conditions.collectors:
+            for name, (ours, reference) in subjects.items():
+                yield compare(
+                    name,
+                    loop=loop,
+                    collector=collector,
+                    ours=ours,
+                    reference=reference,
+                    rounds=conditions.rounds,
+                )
 
 
 def compare_added(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.measure.comparison import compare
+from bench.measure.comparison import compare_each
 from bench.measure.line import Line
 from bench.measure.section import Section
 from bench.patterns.broadcast_samples import (
@@ -34,17 +34,7 @@ def lines(settings: PatternSettings) -> Iterator[Line]:
             subjects[f"publish to {subscribers} that wait / queues, {words}"] = [
                 waiting(way, subscribers=subscribers, items=settings.items) for way in ways
             ]
-    for loop in settings.loops:
-        for collector in settings.collectors:
-            for name, (ours, reference) in subjects.items():
-                yield compare(
-                    name,
-                    loop=loop,
-                    collector=collector,
-                    ours=ours,
-                    reference=reference,
-                    rounds=settings.rounds,
-                )
+    return compare_each(subjects, settings)
 
 
 SECTION = Section(

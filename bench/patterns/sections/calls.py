@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 
-from bench.measure.comparison import compare
+from bench.measure.comparison import compare_each
 from bench.measure.line import Line
 from bench.measure.sampling import Sample
 from bench.measure.section import Section
@@ -81,17 +81,13 @@ def calls(way: Callable[[], AbstractAsyncContextManager[Call]], times: int, *, c
 
 def lines(settings: PatternSettings) -> Iterator[Line]:
     """For each loop and setting of the collector: few calls in flight, and many."""
-    for loop in settings.loops:
-        for collector in settings.collectors:
-            for callers in CALLERS:
-                yield compare(
-                    f"a call with a timeout, by {callers} / a dict of futures under asyncio.timeout",
-                    loop=loop,
-                    collector=collector,
-                    ours=calls(correlator, settings.items, callers=callers),
-                    reference=calls(dict_of_futures, settings.items, callers=callers),
-                    rounds=settings.rounds,
-                )
+    subjects = {
+        f"a call with a timeout, by {callers} / a dict of futures under asyncio.timeout": [
+            calls(way, settings.items, callers=callers) for way in (correlator, dict_of_futures)
+        ]
+        for callers in CALLERS
+    }
+    return compare_each(subjects, settings)
 
 
 SECTION = Section(

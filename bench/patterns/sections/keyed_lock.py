@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
-from bench.measure.comparison import compare
+from bench.measure.comparison import compare_each
 from bench.measure.line import Line
 from bench.measure.sampling import Sample
 from bench.measure.section import Section
@@ -76,21 +76,13 @@ def holds(way: Way, *, tasks: int, times: int) -> Sample:
 
 def lines(settings: PatternSettings) -> Iterator[Line]:
     """For each loop and setting of the collector: a key that is free, and one that several want."""
-    for loop in settings.loops:
-        for collector in settings.collectors:
-            for tasks in HOLDERS:
-                ours, by_hand = (
-                    holds(way, tasks=tasks, times=settings.items) for way in (keyed_lock, dict_of_locks)
-                )
-                wanted = "free" if tasks == 1 else f"wanted by {tasks} tasks"
-                yield compare(
-                    f"hold a key, {wanted} / a dict of locks",
-                    loop=loop,
-                    collector=collector,
-                    ours=ours,
-                    reference=by_hand,
-                    rounds=settings.rounds,
-                )
+    subjects = {}
+    for tasks in HOLDERS:
+        wanted = "free" if tasks == 1 else f"wanted by {tasks} tasks"
+        subjects[f"hold a key, {wanted} / a dict of locks"] = [
+            holds(way, tasks=tasks, times=settings.items) for way in (keyed_lock, dict_of_locks)
+        ]
+    return compare_each(subjects, settings)
 
 
 SECTION = Section(

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
-from bench.measure.comparison import compare
+from bench.measure.comparison import compare_each
 from bench.measure.line import Line
 from bench.measure.sampling import Sample
 from bench.measure.section import Section
@@ -62,17 +62,8 @@ def runs(way: Callable[[], Run], times: int) -> Sample:
 
 def lines(settings: PatternSettings) -> Iterator[Line]:
     """For each loop and setting of the collector."""
-    for loop in settings.loops:
-        for collector in settings.collectors:
-            ours, reference = (runs(way, settings.items) for way in (retrier, by_hand))
-            yield compare(
-                "run an attempt / a loop of tries",
-                loop=loop,
-                collector=collector,
-                ours=ours,
-                reference=reference,
-                rounds=settings.rounds,
-            )
+    subjects = {"run an attempt / a loop of tries": [runs(way, settings.items) for way in (retrier, by_hand)]}
+    return compare_each(subjects, settings)
 
 
 SECTION = Section(

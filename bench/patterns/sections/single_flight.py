@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.measure.comparison import compare
+from bench.measure.comparison import compare_each
 from bench.measure.line import Line
 from bench.measure.section import Section
 from bench.patterns.settings import PatternSettings
@@ -22,17 +22,7 @@ def lines(settings: PatternSettings) -> Iterator[Line]:
         subjects[f"one of {callers} callers of one call / task in a dict"] = [
             shared(way, callers=callers, calls=calls) for way in WAYS
         ]
-    for loop in settings.loops:
-        for collector in settings.collectors:
-            for name, (ours, reference) in subjects.items():
-                yield compare(
-                    name,
-                    loop=loop,
-                    collector=collector,
-                    ours=ours,
-                    reference=reference,
-                    rounds=settings.rounds,
-                )
+    return compare_each(subjects, settings)
 
 
 SECTION = Section(

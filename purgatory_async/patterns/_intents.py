@@ -132,7 +132,7 @@ class Run(Intent):
 
 def predicate_of(retry_on: RetryOn) -> Callable[[BaseException], bool]:
     """What tells whether an exception is one to repeat an attempt for."""
-    if not isinstance(retry_on, type | tuple):
+    if callable(retry_on) and not isinstance(retry_on, type):
         check_callback("retry_on", retry_on)
         return partial(_asked, retry_on)
     kinds = cast("tuple[type[BaseException], ...]", retry_on if isinstance(retry_on, tuple) else (retry_on,))

@@ -1,7 +1,7 @@
 """A broadcast: every subscriber gets every item, in order, and one that comes back goes on where it was.
 
 The newest items are kept in one ring, which all subscribers read; a subscriber is a position in it, without a buffer of
-its own. One that is slower than the ring is told how many items it missed, instead of holding up the others or growing
+its own. One that is slower than the ring learns how many items it missed, instead of holding up the others or growing
 without bound. An item published between the moment a subscriber was made and its first step is not lost, nor is one
 that arrives in the pass in which a reader is cancelled: it stays in the ring, and the reader at its position.
 
@@ -112,6 +112,8 @@ class Broadcast(Generic[T]):
         if wanted is not None and not isinstance(wanted, str):
             raise TypeError(f"key and prefix must be text, got {wanted!r}")
         max_items = check_integer("max_items", max_items, least=1)
+        if not hasattr(cluster, "add_hearer"):
+            raise TypeError(f"cluster must be a Cluster, got {cluster!r}")
         return _OfCluster(LogRing(cluster, key, prefix or "", max_items))
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ def stream_pair(*, clock: Clock | None = None, delay: float = 0.0) -> "StreamPai
         delay: Seconds that bytes, and the end of a stream, are on their way. Zero: until the loop's next turn.
 
     Raises:
-        TypeError, ValueError: ``delay`` is not a number, or negative, NaN or infinite.
+        TypeError, ValueError: ``delay`` is not a number, or negative, NaN or infinite; ``clock`` is no clock.
         RuntimeError: No loop is running.
 
     >>> async def main():
@@ -42,6 +42,8 @@ def stream_pair(*, clock: Clock | None = None, delay: float = 0.0) -> "StreamPai
     b'ping\n'
     the connection was cut
     """
+    if clock is not None and not isinstance(clock, Clock):
+        raise TypeError(f"clock must have time_ns and call_at_ns, as a ManualClock has, got {clock!r}")
     seconds = check_delay("delay", delay)
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"delay must be finite and not negative, got {describe(delay)}")
@@ -90,7 +92,7 @@ class StreamPair:
         self._ways[end].source.write_eof()
 
     def stall(self) -> None:
-        """Deliver nothing more in either direction until `resume`, as when the network is gone and nobody was told."""
+        """Deliver nothing more in either direction until `resume`, as when a network is gone without a sign."""
         for way in self._ways:
             way.stalled = True
 
@@ -159,7 +161,7 @@ class _End(asyncio.Transport):
     def receive(self, data: bytes) -> None:
         """Take bytes, or the end of the stream, from the other end."""
         if self.is_closing():
-            if data:  # as TCP answers what nobody reads
+            if data:  # as TCP answers what is not read
                 self.back.source.lose(ConnectionResetError("the other end has closed the connection"))
         elif data:
             self._protocol.data_received(data)

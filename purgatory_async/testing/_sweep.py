@@ -30,6 +30,7 @@ async def cancel_sweep(
 
     Raises:
         AssertionError: The scenario swallowed a cancellation.
+        TypeError: ``scenario`` or ``check`` is no function.
         Exception: Any other exception of the scenario or the check, with a note on where it was cancelled.
 
     >>> async def scenario():
@@ -38,6 +39,9 @@ async def cancel_sweep(
     >>> asyncio.run(cancel_sweep(scenario))
     2
     """
+    for name, function in (("scenario", scenario), ("check", check)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be an async function that is not called yet, got {function!r}")
     run = partial(_run, scenario, may_swallow=may_swallow, check=check)
     points = await run(_Probe(0))
     await run(_Probe(-1))

@@ -159,6 +159,8 @@ async def test_arguments_are_checked_and_the_cluster_must_be_open():
     async with Purgatory() as purgatory, Cluster(purgatory, MemoryLog(MemoryStore())) as cluster:
         with pytest.raises(ValueError, match="key or prefix must be given, not both, got 'a' and 'b'"):
             Broadcast.of(cluster, "a", prefix="b")
+        with pytest.raises(TypeError, match="cluster must be a Cluster, got <Purgatory"):
+            Broadcast.of(Purgatory())
         with pytest.raises(TypeError, match="key and prefix must be text, got 7"):
             Broadcast.of(cluster, prefix=7)
         with pytest.raises(ValueError, match="max_items must be at least 1"):

@@ -258,3 +258,20 @@ async def test_a_check_follows_each_run_and_is_told_where() -> None:
         await cancel_sweep(scenario, check=check)
     assert caught.value.__notes__ == ["cancel_sweep: the scenario was cancelled at point 1, while it waited"]
     assert checks == 3  # not cancelled, before its first step, at point 1
+
+
+@pytest.mark.asyncio
+async def test_a_coroutine_is_no_scenario_and_no_check() -> None:
+    async def scenario() -> None:
+        """Do nothing."""
+
+    called = scenario()
+    for name, arguments in (
+        ("scenario", {"scenario": called}),
+        ("check", {"scenario": scenario, "check": called}),
+    ):
+        with pytest.raises(
+            TypeError, match=f"{name} must be an async function that is not called yet, got <coro"
+        ):
+            await cancel_sweep(**arguments)
+    called.close()

@@ -167,6 +167,13 @@ async def test_a_bad_delay_is_refused(delay):
         stream_pair(delay=delay)
 
 
+async def test_what_is_no_clock_is_refused():
+    with pytest.raises(
+        TypeError, match="clock must have time_ns and call_at_ns, as a ManualClock has, got 5"
+    ):
+        stream_pair(clock=5)
+
+
 async def test_a_third_end_is_refused():
     pair = stream_pair()
     with pytest.raises(ValueError, match="end must be 0 for the left end or 1 for the right one, got 2"):

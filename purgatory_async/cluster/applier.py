@@ -53,7 +53,7 @@ class Applier:
 
     Attributes:
         apply: As for `Cluster`.
-        hearers: Each is told of each new signal.
+        hearers: Each gets each new signal.
         order: The steps under way.
         reached: The position up to which all is applied.
     """

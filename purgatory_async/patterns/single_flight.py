@@ -282,7 +282,7 @@ class SingleFlight:
     def forget(self, key: Hashable) -> bool:
         """Let the next `run` call anew, also while the present call is under way, which goes on for its callers.
 
-        A kept result is dropped; that of the present call will not be kept. O(1).
+        A kept result is dropped; the present call's will not be kept. O(1).
 
         Returns:
             Whether there was a call or a result to forget.

@@ -49,7 +49,7 @@ Source = Broadcast[Any] | AsyncIterable[Any]
 
 
 def events_of(source: Source, last_event_id: str | None, pack: Pack) -> Events:
-    """Return the events of a source; those of a broadcast begin at this moment, or behind ``last_event_id``.
+    """Return the events of a source; a broadcast's begin at this moment, or behind ``last_event_id``.
 
     Raises:
         TypeError: ``source`` is neither a `Broadcast` nor an async iterable.

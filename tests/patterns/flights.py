@@ -1,4 +1,4 @@
-"""What tests of `SingleFlight` share: a function to call that ends when it is told to, and callers of it."""
+"""What tests of `SingleFlight` share: a function to call that ends when the test says so, and callers of it."""
 
 import asyncio
 from typing import Any

@@ -43,7 +43,7 @@ class Client:
         return True
 
     def take(self, event):
-        """Check that an event is the very next one."""
+        """Check that an event is the next one."""
         if isinstance(event, Lagged):
             assert event.missed == event.index - self.after > 0
             self.missed += event.missed

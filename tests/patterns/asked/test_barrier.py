@@ -18,7 +18,7 @@ class DeviceError(Exception):
 async def test_auto_mobile_6465_a_clean_up_forgets_those_that_wait(world):
     """kaeawc/auto-mobile#6465: a failed device empties the table of a barrier, so that the others fail fast.
 
-    Nobody rejects what it drops: the others wait for all of their timeout, and then report that.
+    What it drops is not rejected: the others wait for all of their timeout, and then report that.
     """
     timer = world.timer()
 

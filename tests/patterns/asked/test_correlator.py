@@ -91,7 +91,7 @@ async def test_late_and_never_issued_are_counted_apart():
         assert (calls.late, calls.unknown) == (2, 1)
 
 
-# goburrow/modbus#64: after one timeout, each response is taken for that of the next request, for ever.
+# goburrow/modbus#64: after one timeout, each response is taken for the next request's, for ever.
 
 
 async def test_after_a_late_response_all_are_out_of_step_by_hand():

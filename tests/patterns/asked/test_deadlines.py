@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_typescript_sdk_152_progress_extends(world: SteppedWorld) -> None:
-    """modelcontextprotocol/typescript-sdk#152: a request expires at a fixed time, though progress is told of.
+    """modelcontextprotocol/typescript-sdk#152: a request expires at a fixed time, though it reports progress.
 
     Progress is to put the timeout off, within a maximum in total.
     """

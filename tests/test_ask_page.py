@@ -2,23 +2,19 @@
 
 import http.server
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
 from purgatory_async.client import Client, RequestRefused
+from tests.pages import fenced_blocks
 from tests.ports import free_port
 from tests.processes import Served, until
-from tests.source_tree import ROOT
+from tests.terminal import Terminal
 from tests.test_ask_a_person import presses
-from tests.test_readme import PAGES, fenced_blocks
+from tests.test_readme import PAGES
 
 pytestmark = pytest.mark.slow
 
@@ -27,44 +23,6 @@ BLOCKS = fenced_blocks(PAGE)
 SHELL = [block.text for block in BLOCKS if block.language == "sh"]
 INSTALL = 'python3 -m venv .venv && . .venv/bin/activate && pip install -q ".[service]"\n'
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/a/[\w-]+")
-OVER = "the block is over"
-
-
-class Terminal:
-    """A shell whose `purgatory` and `python` are those of this environment.
-
-    Args:
-        folder: Where it runs.
-        appeared: Gets what appears in it, line by line.
-        environment: More of its variables.
-    """
-
-    def __init__(self, folder, appeared, **environment):
-        self._appeared = appeared
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self._shell = subprocess.Popen(
-            ["bash", "--norc"],
-            cwd=folder,
-            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        threading.Thread(target=lambda: appeared.extend(self._shell.stdout), daemon=True).start()
-
-    def run(self, block, meanwhile):
-        """Run a block to its end; returns what appeared."""
-        before = len(self._appeared)
-        self._shell.stdin.write(f"{block}\necho; echo {OVER}\n")
-        self._shell.stdin.flush()
-        until(lambda: meanwhile() or f"{OVER}\n" in self._appeared[before:], block)
-        return "".join(self._appeared[before:])
-
-    def close(self):
-        os.killpg(self._shell.pid, signal.SIGKILL)
-        self._shell.communicate()
 
 
 class Person:

@@ -7,15 +7,14 @@ import shutil
 import subprocess
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
 
 from purgatory_async.testing import settle
 from tests.layers import LAYERS
+from tests.pages import Block, fenced_blocks, links
 from tests.programs import PATIENCE_S, run, skip_without_its_imports
 from tests.source_tree import PACKAGE, ROOT
 
@@ -52,26 +51,6 @@ START = (
     " && .venv/bin/purgatory demo --detach\n"
 )
 CHECK = ".ci/check\n"
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: its language, its text and the line where its fence opens."""
-
-    language: str
-    text: str
-    line: int
-
-
-def fenced_blocks(markdown: str) -> list[Block]:
-    fences = re.finditer(r"^( *)```(\w*)\n(.*?)^\1```$", markdown, flags=re.MULTILINE | re.DOTALL)
-    return [Block(match[2], dedent(match[3]), markdown.count("\n", 0, match.start()) + 1) for match in fences]
-
-
-def links(markdown: str) -> list[str]:
-    """The targets of links and images outside code blocks."""
-    prose = re.sub(r"^( *)```.*?^\1```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
-    return re.findall(r"\]\(([^)\s]+)\)", prose)
 
 
 UNIT = next(

@@ -29,8 +29,8 @@ from purgatory_async.journal.segments import list_segments
 from purgatory_async.testing import ManualClock
 from tests.cluster.reading import read
 from tests.durable.checkpoints.conftest import append
+from tests.pages import fenced_blocks
 from tests.source_tree import ROOT
-from tests.test_readme import fenced_blocks
 
 pytestmark = pytest.mark.asyncio
 

@@ -2,7 +2,8 @@
 
 from starlette.testclient import TestClient
 
-from tests.test_readme import README, fenced_blocks
+from tests.pages import fenced_blocks
+from tests.test_readme import README
 
 
 def test_the_example_goes_with_a_loop_for_each_request() -> None:

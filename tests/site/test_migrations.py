@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from tests.cluster.servers import RedisServer, need_redis, shared
 from tests.programs import PATIENCE_S, run
 from tests.site.migrations import FOLDER, MIGRATIONS, SECTIONS
 from tests.source_tree import ROOT
@@ -71,6 +72,12 @@ def test_a_link_of_a_page_from_elsewhere_leads_to_a_file(page):
 @pytest.mark.parametrize("name", ["asyncio_queue", "wait_for_and_a_dict"])
 def test_a_program_in_one_process_moves(name, tmp_path):
     moves(MIGRATIONS[name], tmp_path)
+
+
+@pytest.mark.slow
+def test_a_program_on_redis_moves(tmp_path):
+    need_redis()
+    moves(MIGRATIONS["redis_blpop"], tmp_path, REDIS=shared(RedisServer).url)
 
 
 @pytest.mark.slow

@@ -198,6 +198,8 @@ class Purgatory(Waiting, LoopOwner):
         self.close()
 
     def __del__(self) -> None:
+        if getattr(self, "_watchers", None) is None:
+            return  # its arguments were refused
         if self.pending:
             warnings.warn(
                 f"{self!r} was dropped with operations pending; close it", ResourceWarning, stacklevel=1

@@ -130,3 +130,11 @@ def test_one_that_is_dropped_with_operations_pending_says_so(manual_clock):
 
     with pytest.warns(ResourceWarning, match=r"forgotten.*pending"):
         drop_and_collect()
+
+
+@pytest.mark.parametrize("refused", [{"clock": 1}, {"max_pending": 0}])
+def test_one_whose_arguments_were_refused_is_dropped_quietly(refused):
+    with pytest.raises((TypeError, ValueError)) as error:
+        Purgatory(**refused)
+    del error
+    gc.collect()  # an error in a finalizer fails the test

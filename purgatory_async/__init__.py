@@ -25,6 +25,8 @@ from purgatory_async.loop.timer import Timer
 from purgatory_async.loop.timer_handle import TimerHandle
 from purgatory_async.native import compiled
 
+__version__ = "0.2.0"  # the build, the service and the commands read it here
+
 __all__ = [
     "DelayedOperation",
     "Observer",

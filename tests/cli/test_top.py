@@ -15,7 +15,7 @@ from purgatory_async.cli.top import bars, picture
 NO_DELAY = {"count": 0, "p50": None, "p99": None, "max": None}
 COLUMNS = ("submitted", "completed", "expired", "cancelled", "failed", "closed", "signals")
 EMPTY = {
-    "version": "0.1.0",
+    "version": "1.2.3",
     "epoch": "58311e623c5c4c40",
     "at": "2026-01-01T12:00:00Z",
     "uptime": 0.0,

@@ -48,9 +48,9 @@ def ended(*arguments, start=purgatory, **options):
     return process.returncode, output, errors
 
 
-def until(holds, what="it"):
-    """Wait until something holds; returns what it brought."""
-    give_up = time.monotonic() + PATIENCE_S
+def until(holds, what="it", patience=PATIENCE_S):
+    """Wait until something holds, for so many seconds at most; returns what it brought."""
+    give_up = time.monotonic() + patience
     while not (found := holds()):
         assert time.monotonic() < give_up, f"{what} never came"
         time.sleep(LOOK_S)

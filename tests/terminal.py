@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.pages import Pasted, ports, steps
 from tests.ports import free_port
-from tests.processes import until
+from tests.processes import WHOLE_S, until
 from tests.source_tree import ROOT
 
 OVER = "the block is over"
@@ -50,7 +50,7 @@ class Terminal:
         before = len(self._appeared)
         self._shell.stdin.write(f"{block}\necho; echo {OVER}\n")
         self._shell.stdin.flush()
-        until(lambda: meanwhile() or f"{OVER}\n" in self._appeared[before:], block)
+        until(lambda: meanwhile() or f"{OVER}\n" in self._appeared[before:], block, WHOLE_S)
         return "".join(self._appeared[before:])
 
     def close(self):

@@ -1,18 +1,15 @@
 """Every code block of every README runs as printed, and every link leads to a file."""
 
-import asyncio
 import os
 import re
 import shutil
 import subprocess
 import sys
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from purgatory_async.testing import settle
 from tests.layers import LAYERS
 from tests.pages import Block, fenced_blocks, links
 from tests.programs import PATIENCE_S, run, skip_without_its_imports
@@ -89,7 +86,7 @@ def test_the_pages_show_each_way_in() -> None:
     for page, ways in {
         "README.md": (".wait(", "starlette_poll", "def test_", "kafka_broker"),
         "purgatory_async/patterns/README.md": ("DelayedOperation", "purgatory.run("),
-        "purgatory_async/cluster/README.md": ("Cluster(", "starlette_poll"),
+        "purgatory_async/cluster/README.md": ("Cluster(",),
     }.items():
         shown = "\n".join(block.text for block in fenced_blocks(PAGES[page]) if block.language == "python")
         assert [way for way in ways if way not in shown] == []
@@ -195,58 +192,6 @@ async def test_a_long_poll_answers_what_came_before_it(code: str, report: object
     assert answer.status_code == 200
     assert answer.json() == {"build": "7", "report": report}
     names["builds"].close()
-
-
-@pytest.fixture
-def two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The names of the cluster page's program for several workers, as two of them have it."""
-    page = fenced_blocks(PAGES["purgatory_async/cluster/README.md"])
-    code = next(block.text for block in page if "starlette_poll" in block.text)
-    skip_without_its_imports(code)
-    pytest.importorskip("httpx2")
-    monkeypatch.chdir(tmp_path)
-    workers: list[dict[str, Any]] = [{"__name__": "shown"} for _ in range(2)]
-    for names in workers:
-        exec(code, names)
-    return workers
-
-
-@pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_a_poll_hears_what_another_worker_was_told(two_workers: list[dict[str, Any]]) -> None:
-    httpx2 = pytest.importorskip("httpx2")
-    async with AsyncExitStack() as stack:
-        here, there = [
-            await stack.enter_async_context(
-                httpx2.AsyncClient(transport=httpx2.ASGITransport(names["app"]), base_url="http://builds")
-            )
-            for names in two_workers
-        ]
-        for names in two_workers:
-            await stack.enter_async_context(names["lifespan"](names["app"]))
-        assert (await here.get("/builds/7?wait=0")).status_code == 204
-        looked = asyncio.Event()
-        look = two_workers[0]["look"]
-
-        async def look_slowly(build: str) -> object:
-            """Look, and go on only when the report was signalled meanwhile."""
-            found = await look(build)
-            if not looked.is_set():
-                looked.set()
-                await there.post("/builds/7", json="green")
-                await two_workers[0]["cluster"].caught_up(two_workers[1]["cluster"].position)
-            return found
-
-        two_workers[0]["look"] = look_slowly
-        answer = await here.get("/builds/7?wait=20s")
-        assert answer.json() == {"build": "7", "report": "green"}
-        held = asyncio.create_task(here.get("/builds/8?wait=20s"))
-        await settle()
-        assert two_workers[0]["builds"].pending
-        await there.post("/builds/8", json={"status": "red"})
-        assert (await held).json() == {"build": "8", "report": {"status": "red"}}
-        assert (await there.get("/builds/8?wait=0")).json() == (await held).json(), "also what came before it"
-    for names in two_workers:
-        names["database"].close()
 
 
 def test_the_architecture_names_only_files_that_exist() -> None:

@@ -1,9 +1,16 @@
 """Each tutorial, pasted from top to bottom into one terminal, prints what it shows."""
 
+import asyncio
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.deploy.tools import program_or_skip
 from tests.pages import Pasted, Saved, links, steps
 from tests.source_tree import ROOT
 from tests.terminal import prints, reading
@@ -55,3 +62,61 @@ def test_dots_on_a_page_stand_for_anything() -> None:
     assert prints("a ... b\n", "a 1 2 b\n")
     assert not prints("a ... b\n", "a 1\n")
     assert not prints("a\n", "a\nb\n")
+
+
+@pytest.mark.slow
+def test_a_long_poll_over_four_workers_word_for_word(tmp_path):
+    pytest.importorskip("fastapi")
+    program_or_skip("nginx", "nginx-light")
+    with reading(PAGES["long_poll.md"], tmp_path) as reader:
+        reader.does_all()
+
+
+@pytest.fixture
+def two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """The names of the long poll's app, as two of its workers have them."""
+    saved = {step.name: step.text for step in steps(PAGES["long_poll.md"]) if isinstance(step, Saved)}
+    pytest.importorskip("fastapi")
+    pytest.importorskip("httpx2")
+    (tmp_path / "jobs.py").write_text(saved["jobs.py"], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    workers: list[dict[str, Any]] = [{"__name__": "shown"} for _ in range(2)]
+    for names in workers:
+        exec(saved["app.py"], names)
+    workers[0]["jobs"].run("CREATE TABLE jobs (id text PRIMARY KEY, result text)")
+    yield workers
+    del sys.modules["jobs"]
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_poll_hears_a_report_between_looking_and_waiting(two_workers: list[dict[str, Any]]) -> None:
+    httpx2 = pytest.importorskip("httpx2")
+    async with AsyncExitStack() as stack:
+        here, there = [
+            await stack.enter_async_context(
+                httpx2.AsyncClient(transport=httpx2.ASGITransport(names["app"]), base_url="http://jobs")
+            )
+            for names in two_workers
+        ]
+        for names in two_workers:
+            await stack.enter_async_context(names["lifespan"](names["app"]))
+        names = two_workers[0]
+        assert (await here.put("/jobs/7")).status_code == 200
+        assert (await here.get("/jobs/7?wait=0")).status_code == 204
+        looked = asyncio.Event()
+        look = names["look"]
+
+        async def look_slowly(job: str) -> object:
+            """Look, and go on only when the report was made, and applied here, meanwhile."""
+            found = await look(job)
+            if not looked.is_set():
+                looked.set()
+                await asyncio.to_thread(names["jobs"].report, job, "green")
+                await names["cluster"].signal("another")  # the report comes before it
+            return found
+
+        names["look"] = look_slowly
+        answer = await here.get("/jobs/7?wait=20s")
+        assert (answer.status_code, answer.json()) == (200, "green")
+        assert (await there.get("/jobs/7")).json() == "green", "also what came before it"

@@ -22,7 +22,6 @@ EXTRAS = (
     "matplotlib",
     "msgspec",
     "numpy",
-    "opentelemetry",
     "pandas",
     "prometheus_client",
     "py4j",

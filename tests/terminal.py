@@ -78,7 +78,8 @@ class Reader:
         # Where the package is installed, pytest finds the plugin by itself.
         installed = entry_points(group="pytest11", name="purgatory_async")
         plugin = {} if installed else {"PYTEST_PLUGINS": "purgatory_async.testing.plugin"}
-        self._terminal = Terminal(folder, self.appeared, **plugin)
+        # A reader's environment has no such plugin, which imports for seconds.
+        self._terminal = Terminal(folder, self.appeared, PYTEST_ADDOPTS="-p no:schemathesis", **plugin)
 
     def does(self, step, meanwhile=lambda: None):
         """Save a file, or paste a block and compare what it prints; returns that."""

@@ -17,6 +17,7 @@ from tests.terminal import prints, reading
 
 TUTORIALS = ROOT / ".github" / "site" / "tutorials"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(TUTORIALS.glob("*.md"))}
+IMPORTS = {"kafka_test.md": ("kio", "aiokafka"), "long_poll.md": ("msgspec", "fastapi", "uvicorn")}
 INSTALL = re.compile(
     r"python3 -m venv \.venv && \. \.venv/bin/activate && pip install -q [\w \".\[\],-]+\n", flags=re.DOTALL
 )
@@ -40,12 +41,6 @@ def test_a_link_of_a_tutorial_leads_to_a_file(page: str) -> None:
     assert [link for link in local if not (TUTORIALS / link).exists()] == []
 
 
-@pytest.mark.slow
-def test_the_wait_in_an_app_word_for_word(tmp_path):
-    with reading(PAGES["wait_in_an_app.md"], tmp_path) as reader:
-        reader.does_all()
-
-
 def test_the_steps_of_a_page_are_its_files_and_its_commands() -> None:
     page = "Save it as `a.py`:\n```python\nx\n```\n\n```sh\nls\n```\nIt prints\n```text\na.py\n```\n```sh\nb &\n```\n"
     assert steps(page) == [Saved("a.py", "x\n"), Pasted("ls\n", "a.py\n", 6), Pasted("b &\n", None, 13)]
@@ -65,10 +60,13 @@ def test_dots_on_a_page_stand_for_anything() -> None:
 
 
 @pytest.mark.slow
-def test_a_long_poll_over_four_workers_word_for_word(tmp_path):
-    pytest.importorskip("fastapi")
-    program_or_skip("nginx", "nginx-light")
-    with reading(PAGES["long_poll.md"], tmp_path) as reader:
+@pytest.mark.parametrize("page", PAGES)
+def test_a_tutorial_runs_word_for_word(page, tmp_path):
+    for module in IMPORTS.get(page, ()):
+        pytest.importorskip(module)
+    if page == "long_poll.md":
+        program_or_skip("nginx", "nginx-light")
+    with reading(PAGES[page], tmp_path) as reader:
         reader.does_all()
 
 

@@ -60,12 +60,16 @@ class Records(Handling):
         """Record all events, if there is a journal. O(1)."""
         return {} if self._journal is None else dict.fromkeys(KINDS, self._journal.notify)
 
-    def show(self, purgatory: Purgatory, metrics: Metrics) -> None:
-        """Record the purgatory's gauges too, and add the journal's metrics."""
+    def gauge(self, purgatory: Purgatory) -> None:
+        """Record the purgatory's gauges too, if there is a journal. O(1)."""
+        if self._journal is not None:
+            self._journal.gauge(purgatory)
+
+    def show(self, metrics: Metrics) -> None:
+        """Add the journal's metrics, if there is one; once, as a name that is shown twice cannot be scraped."""
         journal = self._journal
         if journal is None:
             return
-        journal.gauge(purgatory)
         for name, documentation, read in (
             ("buffered", "Records that wait for the disk.", lambda: journal.buffered),
             (

@@ -50,6 +50,7 @@ class Service(Keeper):
         super().__init__(backing_of(settings), Timer() if timer is None else timer, wall_clock())
         self.metrics: Final = Metrics()
         self.records: Final = Records(settings, self.timer, self.state)
+        self.records.show(self.metrics)
         self.hear_by()
 
     def hear_by(self, *others: Observer) -> None:
@@ -84,7 +85,7 @@ class Service(Keeper):
     def follow(self, fold: Fold) -> None:
         """Let the hearers hear a state, and show it; see `Keeper.follow`."""
         self.metrics.gauge(fold.operations.purgatory, self.waits.purgatory)
-        self.records.show(fold.operations.purgatory, self.metrics)
+        self.records.gauge(fold.operations.purgatory)
         super().follow(fold)
 
     def check_change(self) -> None:

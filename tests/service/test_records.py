@@ -214,7 +214,9 @@ async def figures(client):
     """The journal in the stats, and its metrics, which are the same."""
     shown = (await client.request("GET", "/v1/admin/stats")).json["journal"]
     lines = (await client.request("GET", "/metrics")).body.decode().splitlines()
-    samples = dict(line.rsplit(" ", 1) for line in lines if line.startswith("purgatory_journal_"))
+    shown_once = [line.rsplit(" ", 1) for line in lines if line.startswith("purgatory_journal_")]
+    samples = dict(shown_once)
+    assert len(samples) == len(shown_once)
     assert float(samples["purgatory_journal_free_bytes"]) > 0
     for name in ("buffered", "dropped", "bytes", "disk_bytes"):
         assert float(samples[f"purgatory_journal_{name}"]) == shown[name]

@@ -71,6 +71,8 @@ NEEDS_EXTRA = {
     "soak/promises": "msgspec",
     "soak/rolling": "msgspec",
     "soak/shop": "httpx2",
+    "site/test_howto.py": "httpx2",
+    "site/test_runbook.py": "yaml",
     "test_ask_a_person.py": "click",
     "test_ask_page.py": "click",
     "test_metrics.py": "prometheus_client",

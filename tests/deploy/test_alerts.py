@@ -31,7 +31,7 @@ def test_each_alert_has_a_case() -> None:
 
 def test_each_alert_says_what_is_wrong_and_what_to_do() -> None:
     for rule in rules():
-        assert rule["annotations"].keys() == {"summary", "next"}
+        assert rule["annotations"].keys() == {"summary", "next", "runbook"}
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
 

@@ -69,7 +69,7 @@ class Machine:
         folder: Where its folders are made.
         state: What stands for ``/var/lib``, if not one of these.
         flags: More flags of the service, in its unit.
-        store: The URL of its store, if it is not the kit's SQLite file.
+        store: The URL of its store, if it is not the kit's SQLite file; empty for none.
         servers: Servers of the tests, by the units that start and stop them here.
         here: More texts that differ here; they come first.
 
@@ -98,10 +98,10 @@ class Machine:
         self._install(folder)
         text = (KIT / "systemd/purgatory.service").read_text(encoding="utf-8").replace("\\\n", "")
         if store is not None:
-            text = re.sub(r" --store \S+", f" --store {store}", text)
+            text = re.sub(r" --store \S+", store and f" --store {store}", text)
         self.unit = self.etc / "systemd/system/purgatory.service"
-        text = re.sub(r"^(ExecStart=.*)$", rf"\1 {flags}", self.told(text), flags=re.MULTILINE)
-        self.unit.write_text(text.replace("%S", f"{self.state}"))
+        text = re.sub(r"^(ExecStart=.*)$", rf"\1 {flags}", text, flags=re.MULTILINE)
+        self.unit.write_text(self.told(text).replace("%S", f"{self.state}"))
         self._listener = socket.create_server(("127.0.0.1", self.port), backlog=128)
         self.terminal = Terminal(folder / "root", self.appeared, PATH=self._path(), HISTFILE="")
 

@@ -7,7 +7,7 @@ from asyncio import sleep
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -15,7 +15,9 @@ from purgatory_async.clock import monotonic
 from purgatory_async.cluster import Log, LogError
 from purgatory_async.durable.checkpoints.checkpointing import STORE_VARIABLE, Saved
 from purgatory_async.durable.urls import Store, Sync
-from purgatory_async.metrics import Metrics
+
+if TYPE_CHECKING:
+    from purgatory_async.metrics import Metrics  # needs what only a service has
 
 ENTRIES: Final = 100_000
 BYTES: Final = 64 << 20
@@ -85,7 +87,7 @@ class Checkpointer:
         if position - self.position >= ENTRIES or self._bytes >= BYTES:
             self._due.set()
 
-    def show(self, metrics: Metrics) -> None:
+    def show(self, metrics: "Metrics") -> None:
         """Export position and duration."""
         metrics.show(
             "purgatory_checkpoint_position", "Position of the newest checkpoint.", lambda: self.position

@@ -187,11 +187,15 @@ class Scene:
         title = f"May I do {question_id}?"
         return self.start(EXAMPLES / "mcp_agent.py", question_id, title, *server, **environment)
 
+    def left(self, queue):
+        """How many items a queue has, or has leased."""
+        shown = self.served.request("GET", f"/v1/queues/{queue}").json
+        return shown["items"] + shown["leased"]
+
     def asked(self):
         """How often a person was asked, and what came of each question."""
         listed = self.served.request("GET", "/v1/operations?state=all&limit=100").json["operations"]
-        items = self.served.request("GET", f"/v1/queues/{QUEUE}").json["items"]
-        return items, [(each["id"], each["state"], each["result"]) for each in listed]
+        return self.left(QUEUE), [(each["id"], each["state"], each["result"]) for each in listed]
 
 
 def press(link, choice):

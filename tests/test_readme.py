@@ -19,6 +19,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (
     "bench",
     "examples",
+    "examples/agents",
     "examples/deploy",
     "purgatory_async/client",
     "purgatory_async/cluster",
@@ -32,6 +33,7 @@ FOLDERS = (
 )
 TABLES = "purgatory_async/pipeline/TABLES.md"
 ASKING = "purgatory_async/service/ASK_A_PERSON.md"
+AGENTS = "examples/agents/README.md"
 PAGES = {"README.md": README} | {
     page: (ROOT / page).read_text(encoding="utf-8")
     for page in (
@@ -61,7 +63,12 @@ PYTHON = [
         block.text, id=f"{page}:{block.line}", marks=[pytest.mark.slow] if "kafka" in block.text else []
     )
     for page, text in PAGES.items()
-    if page not in {TABLES, ASKING}  # tests/pipeline and test_ask_page run them, with what they need
+    if page
+    not in {
+        TABLES,
+        ASKING,
+        AGENTS,
+    }  # tests/pipeline, test_ask_page and tests/agents run them, with what they need
     for block in fenced_blocks(text)
     if block.language == "python"
 ]

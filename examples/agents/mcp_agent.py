@@ -7,6 +7,7 @@ It goes on when the server, or the agent itself, was killed and started again: t
 """
 
 import asyncio
+import os
 import sys
 from typing import Any
 
@@ -40,7 +41,8 @@ async def decision(server: str | StdioServerParameters, question_id: str, questi
 
 async def main(question_id: str, question: str, *server: str) -> None:
     by_url = server[0].startswith("http")
-    where = server[0] if by_url else StdioServerParameters(command=server[0], args=[*server[1:]])
+    command = StdioServerParameters(command=server[0], args=[*server[1:]], env=dict(os.environ))
+    where = server[0] if by_url else command
     asked = await decision(where, question_id, question)
     print("doing it" if asked["choice"] == "yes" else "not doing it", asked["choice"] or asked["state"])
 

@@ -87,7 +87,7 @@ class Started:
         self.process.stdout.close()
 
 
-class Switch:
+class TcpSwitch:
     """A TCP port that connects to the first of several ports that accepts."""
 
     def __init__(self, *ports):
@@ -137,7 +137,7 @@ class Scene:
     """A service on a store, with links; programs started here end with it.
 
     Args:
-        folder: Of all files.
+        folder: Where the files are.
         stack: Closes what runs.
         store: What the service is on, ``sqlite`` or ``postgres``.
     """
@@ -146,6 +146,7 @@ class Scene:
         self.folder, self._stack = folder, stack
         self.store = f"sqlite:///{folder}/questions.db"
         if store == "postgres":
+            need("asyncpg")
             self.store = new_database()
         self.secret = folder / "secret"
         self.secret.touch(mode=0o600)
@@ -179,7 +180,7 @@ class Scene:
         return server
 
     def switch(self, *ports):
-        switch = Switch(*ports)
+        switch = TcpSwitch(*ports)
         self._stack.callback(switch.close)
         return switch.port
 

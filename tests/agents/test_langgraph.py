@@ -11,7 +11,6 @@ from tests.processes import until
 
 pytestmark = pytest.mark.slow
 
-CARRIERS = ["service", "sqlite", "postgres"]
 THREAD = "refund-42"
 KILLED = -signal.SIGKILL
 # Its commands, which die at a moment of the killer's choice.
@@ -82,11 +81,9 @@ class Approval:
         until(lambda: self.scene.left("threads") == 0, "an empty queue")
 
 
-@pytest.fixture(params=CARRIERS)
+@pytest.fixture(params=["service", "sqlite"])
 def approval(request, stage):
-    if request.param == "postgres":
-        need("asyncpg")
-    return Approval(stage("postgres" if request.param == "postgres" else "sqlite"), request.param)
+    return Approval(stage(), request.param)
 
 
 @pytest.mark.parametrize(("choice", "payments"), [("yes", [(THREAD, 900)]), ("no", [])])
@@ -143,6 +140,15 @@ def test_of_two_workers_one_may_be_killed(approval):
     second = approval.run("work")
     approval.done(second, "yes")
     first.kill()
+    assert approval.payments() == [(THREAD, 900)]
+
+
+def test_a_thread_waits_in_postgres_as_well(stage):
+    approval = Approval(stage("postgres"), "postgres")
+    assert approval.ask()[0] == 0
+    assert approval.run("work", dies="after the effect").process.poll() is None
+    approval.answer("yes")
+    approval.done(approval.run("work"), "yes")
     assert approval.payments() == [(THREAD, 900)]
 
 

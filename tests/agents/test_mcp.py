@@ -8,8 +8,6 @@ from tests.processes import accepts, until
 
 pytestmark = pytest.mark.slow
 
-# Where the MCP server has its questions: in a service, or in a store that it opens itself.
-CARRIERS = ["service", "sqlite", "postgres"]
 DONE = "doing it yes"
 
 
@@ -18,12 +16,15 @@ def sdk():
     need("mcp", "uvicorn", "msgspec", "structlog")
 
 
-@pytest.fixture(params=CARRIERS)
+@pytest.fixture(params=["service", "sqlite"])
 def scene(request, stage):
-    if request.param == "postgres":
-        need("asyncpg")
-    scene = stage("postgres" if request.param == "postgres" else "sqlite")
-    scene.here = scene.where(request.param)
+    return begun(stage, request.param)
+
+
+def begun(stage, carrier):
+    """A scene whose MCP servers have their questions in a service, or in a store that they open."""
+    scene = stage("postgres" if carrier == "postgres" else "sqlite")
+    scene.here = scene.where(carrier)
     scene.port = free_port()
     scene.url = f"http://127.0.0.1:{scene.port}/mcp"
     return scene
@@ -87,7 +88,9 @@ def test_a_server_that_is_stopped_cuts_its_held_calls(scene):
     assert answered(scene, "deploy-77")
 
 
-def test_of_two_replicas_one_may_be_killed(scene):
+@pytest.mark.parametrize("carrier", ["service", "sqlite", "postgres"])
+def test_of_two_replicas_one_may_be_killed(stage, carrier):
+    scene = begun(stage, carrier)
     ports = [free_port(), free_port()]
     first, _ = [scene.mcp(*scene.here, port=port) for port in ports]
     agent = scene.agent("deploy-77", f"http://127.0.0.1:{scene.switch(*ports)}/mcp")
@@ -119,12 +122,10 @@ def test_a_killed_service_costs_no_answer(stage, again):
     assert answered(scene, "deploy-77")
 
 
-@pytest.mark.parametrize("carrier", ["service", "sqlite"])
 @pytest.mark.parametrize(("end", "state"), [("reschedule", "expired"), ("cancel", "cancelled")])
-def test_a_question_without_an_answer_is_no_consent(stage, carrier, end, state):
-    scene, port = stage(), free_port()
-    scene.mcp(*scene.where(carrier), port=port)
-    agent = scene.agent("deploy-77", f"http://127.0.0.1:{port}/mcp")
+def test_a_question_without_an_answer_is_no_consent(scene, end, state):
+    scene.mcp(*scene.here, port=scene.port)
+    agent = scene.agent("deploy-77", scene.url)
     agent.says("asked: ")
     request = ("POST", "/v1/operations/deploy-77/reschedule", {"timeout": "1ms"})
     if end == "cancel":
@@ -132,17 +133,14 @@ def test_a_question_without_an_answer_is_no_consent(stage, carrier, end, state):
     assert scene.served.request(*request).status == 200
     assert agent.end()[1][-1] == f"not doing it {state}"
     # Who asks once more has the same end: there is no second question.
-    again = scene.agent("deploy-77", f"http://127.0.0.1:{port}/mcp")
+    again = scene.agent("deploy-77", scene.url)
     assert again.end()[1] == [f"asked: {state}", f"not doing it {state}"]
 
 
-@pytest.mark.parametrize("carrier", ["service", "sqlite"])
-def test_another_question_with_the_id_is_refused(stage, carrier):
-    scene, port = stage(), free_port()
-    scene.mcp(*scene.where(carrier), port=port)
-    url = f"http://127.0.0.1:{port}/mcp"
-    scene.agent("deploy-77", url).says("asked: ")
-    other = scene.start(EXAMPLES / "mcp_agent.py", "deploy-77", "Delete all?", url)
+def test_another_question_with_the_id_is_refused(scene):
+    scene.mcp(*scene.here, port=scene.port)
+    scene.agent("deploy-77", scene.url).says("asked: ")
+    other = scene.start(EXAMPLES / "mcp_agent.py", "deploy-77", "Delete all?", scene.url)
     code, lines = other.end()
     assert code == 1
     assert "409 duplicate-id" in "\n".join(lines)
@@ -186,14 +184,12 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("carrier", ["service", "sqlite"])
-def test_a_held_call_ends_with_pending_and_shows_life(stage, carrier):
-    scene, port = stage(), free_port()
+def test_a_held_call_ends_with_pending_and_shows_life(scene):
     ask = {"timeout": "1h", "ask": {"title": "Deploy?", "choices": ["yes"]}}
     assert scene.served.request("PUT", "/v1/operations/deploy-77", ask).status == 202
-    scene.start("-c", SHORT, *scene.where(carrier), "--port", port)
-    until(lambda: accepts(port), "the MCP server")
-    code, lines = scene.start("-c", CALL, f"http://127.0.0.1:{port}/mcp", "deploy-77").end()
+    scene.start("-c", SHORT, *scene.here, "--port", scene.port)
+    until(lambda: accepts(scene.port), "the MCP server")
+    code, lines = scene.start("-c", CALL, scene.url, "deploy-77").end()
     assert code == 0, lines
     pending = "result: pending Nothing is decided. Call await_human with this id, again and again."
     assert [line for line in lines if line.startswith("result")] == [pending] * 2

@@ -189,9 +189,9 @@ class Scene:
         return self.start(EXAMPLES / "mcp_agent.py", question_id, title, *server, **environment)
 
     def left(self, queue):
-        """How many items a queue has, or has leased."""
-        shown = self.served.request("GET", f"/v1/queues/{queue}").json
-        return shown["items"] + shown["leased"]
+        """How many items a queue has, or has leased; an empty one need not be there."""
+        reply = self.served.request("GET", f"/v1/queues/{queue}")
+        return 0 if reply.status == 404 else reply.json["items"] + reply.json["leased"]
 
     def asked(self):
         """How often a person was asked, and what came of each question."""

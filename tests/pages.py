@@ -32,7 +32,7 @@ class Pasted:
 
 
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", flags=re.MULTILINE | re.DOTALL)
-SAVED = re.compile(r"\b[Ss]ave\s+(?:it|this|them)\s+as\s+`([\w./-]+)`")
+SAVED = re.compile(r"\b[Ss]ave\s+(?:it|this|them)\s+as\s+`([\w./@-]+)`")
 PORT = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{4,5})\b|--port[ =](\d{4,5})\b")
 
 

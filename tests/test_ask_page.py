@@ -37,6 +37,10 @@ class Person:
             until(lambda link=link: presses(link), "the answer")
 
 
+def read_only():
+    """Open no link."""
+
+
 @contextmanager
 def webhook(posted):
     """An incoming webhook of a chat; yields its URL."""
@@ -71,8 +75,9 @@ def test_the_page_has_only_what_is_run_here():
 
 @pytest.fixture
 def page(tmp_path):
-    """Run the page's blocks by their number, where a person reads along."""
+    """Run the page's blocks by their number, where a person reads along; returns also what appears, and the address."""
     port, appeared = free_port(), []
+    address = f"http://127.0.0.1:{port}"
     person = Person(appeared)
     for name, text in programs(port).items():
         (tmp_path / name).write_text(text)
@@ -80,17 +85,36 @@ def page(tmp_path):
 
         def begin(**environment):
             # Without it commands would ask port 8765.
-            here = {"PURGATORY_URL": f"http://127.0.0.1:{port}"}
-            terminal = Terminal(tmp_path, appeared, **here, **environment)
+            terminal = Terminal(tmp_path, appeared, PURGATORY_URL=address, **environment)
             stack.callback(terminal.close)
-            return lambda number: terminal.run(SHELL[number].replace("8765", str(port)), person)
 
-        yield begin, appeared
+            def run(number, meanwhile=person):
+                return terminal.run(SHELL[number].replace("8765", str(port)), meanwhile)
+
+            return run
+
+        yield begin, appeared, address
+
+
+def until_acknowledged(address):
+    """Wait until the bot has nothing left to do."""
+
+    def idle():
+        with Client(address) as service:
+            chat = service.queue("chat")
+        return chat.items + chat.leased == 0
+
+    until(idle, "the bot's acknowledgement")
+
+
+def said(appeared, version):
+    """What the bot has said about a version, but for links."""
+    return [LINK.sub("LINK", line).strip() for line in appeared if line.startswith(f"Deploy {version}?")]
 
 
 @pytest.mark.parametrize("chat", ["terminal", "webhook"])
 def test_the_page_asks_and_answers_word_for_word(page, chat):
-    begin, appeared = page
+    begin, appeared, address = page
     with webhook(appeared) as url:
         run = begin(**({} if chat == "terminal" else {"WEBHOOK": url}))
         assert '{"status":"ready"}' in run(1)
@@ -103,12 +127,20 @@ def test_the_page_asks_and_answers_word_for_word(page, chat):
         assert "already-ended" in again
         assert '{"choice": "yes"}' in run(4)
         assert "deploying 79\n" in run(5)
-        until(lambda: "Deploy 79? yes" in map(str.strip, appeared), "the bot's last message")
+        until(lambda: "Deploy 79? yes" in said(appeared, 79), "the bot's last message")
+        run(6, read_only)
+        until(lambda: said(appeared, 80), "the link")
+        until_acknowledged(address)
+        run(7, read_only)
+        assert run(8).count("deploying 80\n") == 3
+        until(lambda: "Deploy 80? yes" in said(appeared, 80), "the bot's last message")
+        until_acknowledged(address)
+        assert said(appeared, 80) == ["Deploy 80? LINK", "Deploy 80? yes"]
 
 
 def test_the_tokens_of_the_page_let_an_agent_ask_but_not_answer(page, tmp_path):
-    begin, _ = page
-    begin()(6)
+    begin, *_ = page
+    begin()(9)
     agent, bot, _ = (line.split()[0] for line in (tmp_path / "tokens").read_text().splitlines())
     port = free_port()
     address = f"http://127.0.0.1:{port}"

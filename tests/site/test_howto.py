@@ -13,7 +13,7 @@ from tests.site.machine import HOWTO, Machine, sections
 pytestmark = pytest.mark.slow
 
 SHELL = sections((HOWTO / "runbook.md").read_text(encoding="utf-8"))["A shell"]
-DATABASE = "postgresql://purgatory@db.example/purgatory"
+DATABASE = "@db.example/purgatory"  # of the URLs of several roles
 REDIS = "redis://redis.example:6379/0"
 
 
@@ -83,6 +83,7 @@ def test_sqlite_is_backed_up_restored_and_rehearsed(running):
     page = parts("backup.md")
     backed_up_and_restored(machine, page["SQLite"])
     machine.follow(page["Rehearse it"])
+    machine.follow(parts("disk.md")["A ballast"])
     assert json.loads(machine.sh("curl -s $PURGATORY_URL/readyz"))["status"] == "ready"
 
 
@@ -90,8 +91,12 @@ def test_postgres_is_backed_up_and_restored(running):
     need_postgres()
     with closing(Postgres()) as server:
         server.start()
-        machine = running(store=server.url, here={DATABASE: server.url})
+        machine = running(
+            store=server.url, here={DATABASE: server.url.removeprefix("postgresql://purgatory")}
+        )
         backed_up_and_restored(machine, parts("backup.md")["Postgres"])
+        machine.follow(parts("postgres.md")["Roles and rights"])
+        until(lambda: '"value":{}' in machine.sh("ask /v1/keys/order-42"), "the signal of a transaction")
 
 
 def test_redis_is_backed_up_and_restored(running):
@@ -149,7 +154,7 @@ def test_a_store_moves_to_postgres_with_all_that_waits(running):
     need_postgres()
     with closing(Postgres()) as server:
         server.start()
-        machine = running(here={DATABASE: server.url})
+        machine = running(here={DATABASE: server.url.removeprefix("postgresql://purgatory")})
         ask(machine, "before", "also-before")
         for part, text in parts("move_to_postgres.md").items():
             if part != "The way back":

@@ -16,7 +16,7 @@ import pytest
 
 from tests.cluster.servers import Postgres, need_postgres, shared
 from tests.ports import free_port
-from tests.processes import PATIENCE_S, Program, Served, accepts, until
+from tests.processes import PATIENCE_S, WHOLE_S, Program, Served, accepts, until
 from tests.source_tree import ROOT
 
 EXAMPLES = ROOT / "examples" / "agents"
@@ -67,14 +67,14 @@ class Started:
 
     def says(self, beginning):
         """Wait for a line; returns the rest of it."""
-        until(lambda: self.said(beginning) is not None or self.process.poll() is not None, beginning)
+        until(lambda: self.said(beginning) is not None or self.process.poll() is not None, beginning, WHOLE_S)
         self._reader.join(PATIENCE_S if self.process.poll() is not None else 0)
         assert self.said(beginning) is not None, self.lines
         return self.said(beginning)
 
     def end(self):
         """Wait for its end; returns its exit code and its lines."""
-        until(lambda: self.process.poll() is not None, "the end")
+        until(lambda: self.process.poll() is not None, "the end", WHOLE_S)
         self._reader.join(PATIENCE_S)
         return self.process.returncode, self.lines
 
@@ -175,7 +175,7 @@ class Scene:
     def mcp(self, *where, port):
         """Start an MCP server that accepts connections."""
         server = self.start(EXAMPLES / "mcp_server.py", *where, "--announce", QUEUE, "--port", port)
-        until(lambda: accepts(port) or server.process.poll() is not None, "the MCP server")
+        until(lambda: accepts(port) or server.process.poll() is not None, "the MCP server", WHOLE_S)
         assert server.process.poll() is None, server.end()
         return server
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from tests.agents.running import EXAMPLES, Started, need
+from tests.pages import fenced_blocks
 from tests.processes import until
-from tests.test_readme import fenced_blocks
 
 pytestmark = pytest.mark.slow
 

@@ -148,6 +148,7 @@ def check_with(tmp_path: Path, python: str, *steps: str, ci: bool = False) -> tu
 LANES = re.findall(r"^step_([\w-]+)\(", (ROOT / ".ci/check").read_text(encoding="utf-8"), re.MULTILINE)
 SUITES = {"aiokafka", "kafka-python"}  # of others
 REAL = {"agents", "slow", "served", "spark-slow"}  # they start, kill and time real processes
+BUILT = {"wheels"}  # minutes of building
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,9 @@ REAL = {"agents", "slow", "served", "spark-slow"}  # they start, kill and time r
     [
         pytest.param("all", set(LANES) - {"core", "million"}, id="all"),
         pytest.param(
-            "rest", set(LANES) - REAL - SUITES - {"core", "million", "format", "lint", "tests"}, id="rest"
+            "rest",
+            set(LANES) - REAL - SUITES - BUILT - {"core", "million", "format", "lint", "tests"},
+            id="rest",
         ),
         pytest.param("suites", SUITES, id="suites"),
     ],
@@ -168,7 +171,7 @@ def test_a_run_ends_with_one_table_and_the_totals(tmp_path, steps, lanes):
     assert sorted(row.split()[0] for row in rows) == sorted(lanes)
     left_out = {row.split()[0] for row in rows if "left out" in row}
     assert left_out == lanes & (
-        {"agents", "py312", "py313", "pure312", "pure313", "lowest", "pyright"} | SUITES
+        {"agents", "py312", "py313", "pure312", "pure313", "lowest", "pyright"} | SUITES | BUILT
     )
     tested = (lanes & {"tests", "added", "asgi", "spark", "pure", *REAL}) - left_out
     assert totals == f"{len(tested)} passed, 0 failed, 0 skipped"
@@ -209,6 +212,15 @@ def test_flaky_names_nothing_where_nothing_failed(tmp_path):
     assert printed[-2].endswith(": nothing failed")
 
 
+BOUNDED = """
+build-system = {requires = []}
+[project]
+name = "all"
+dependencies = []
+optional-dependencies.dev = ["all[more]", "pytest>=9.0"]
+"""
+
+
 def test_a_dependency_without_a_lower_bound_is_named(tmp_path):
     bounds = [sys.executable, ROOT / ".ci/lower-bounds"]
     printed = subprocess.run(bounds, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -221,6 +233,19 @@ def test_a_dependency_without_a_lower_bound_is_named(tmp_path):
     ended = subprocess.run(bounds, cwd=tmp_path, check=False, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1
     assert ended.stderr == "'structlog' must have a lower bound, as structlog>=1.0\n"
+
+
+def test_the_lower_bounds_lane_refuses_another_version(tmp_path):
+    write_program(tmp_path / "pyproject.toml", BOUNDED)
+    exact = [sys.executable, ROOT / ".ci/lower-bounds", "--installed"]
+    ended = subprocess.run(exact, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr == f"pytest must be at its lower bound 9.0, got {pytest.__version__}\n"
+    write_program(tmp_path / "pyproject.toml", BOUNDED.replace(">=9.0", f">={pytest.__version__}.0"))
+    ended = subprocess.run(exact, cwd=tmp_path, check=True, capture_output=True, text=True)
+    first, others = ended.stdout.splitlines()
+    assert first == f"1 direct dependencies are at their lower bounds: pytest=={pytest.__version__}.0"
+    assert ", pluggy " in others
 
 
 def test_the_core_is_built_once_before_the_tests_run(tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import purgatory_async
 from tests.source_tree import PACKAGE, ROOT
 
 pytestmark = pytest.mark.slow
@@ -130,6 +131,7 @@ def test_the_licence_is_named_and_in_the_wheel(built: Built) -> None:
 
 def test_the_metadata_has_the_python_version_and_the_readme(built: Built) -> None:
     assert built.metadata["Name"] == "purgatory-async"
+    assert built.metadata["Version"] == purgatory_async.__version__
     assert built.metadata["Requires-Python"] == ">=3.11"
     assert built.metadata["Description-Content-Type"] == "text/markdown"
     assert str(built.metadata.get_payload()) == (ROOT / "README.md").read_text(encoding="utf-8")

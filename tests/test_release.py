@@ -3,8 +3,10 @@
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -206,3 +208,14 @@ def test_the_pages_for_people_link_to_what_exists() -> None:
 def test_the_description_is_short_enough_to_be_shown() -> None:
     assert len(SETTINGS["project"]["description"]) <= 130
     assert "purgatory" not in SETTINGS["project"]["description"].lower()
+
+
+def test_a_free_threaded_interpreter_gets_the_pure_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PURGATORY_ASYNC_PURE", raising=False)
+    build = run_path(str(ROOT / "purgatory_async/native/build.py"))
+    known = sysconfig.get_config_var
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda name: name == "Py_GIL_DISABLED" or known(name))
+    assert build["why_pure"]() == "this interpreter is free-threaded"
+    # Were the core built there all the same, it would declare that it uses the GIL.
+    assert "freethreading_compatible" not in read("purgatory_async/native/_core.pyx")
+    assert "so that an import never turns the GIL back on" in " ".join(read(".github/SUPPORT.md").split())

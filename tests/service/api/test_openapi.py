@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import purgatory_async
 from purgatory_async.durable.documents.problems import Kind
 from purgatory_async.service.api.openapi import document
 from purgatory_async.service.api.page import MODULES
@@ -36,6 +37,10 @@ def test_it_has_every_path_and_method_but_the_pages_modules():
     served = {(path, method) for path, methods in ROUTES.items() for method in methods}
     assert described == served - {(f"/ui/{name}", method) for name in MODULES for method in ("GET", "HEAD")}
     assert ("/openapi.json", "GET") in described
+
+
+def test_it_names_the_packages_version():
+    assert DOCUMENT["info"]["version"] == purgatory_async.__version__
 
 
 def test_every_reference_leads_somewhere():

@@ -29,6 +29,16 @@ PRODUCTS = {
     "LangGraph interrupts": ("LangGraph interrupts",),
     "testcontainers (Kafka)": (),
 }
+# What a test here, or of the migrations, runs and shows, by the row of the table that says so.
+SHOWN = {
+    "asyncio by hand": "test_a_program_in_one_process_moves",
+    "Redis `BLPOP`": "test_a_program_on_redis_moves",
+    "Redis pub/sub": "test_a_program_on_redis_moves",
+    "`LISTEN`/`NOTIFY`": "test_listen_hears_nothing_of_what_came_before",
+    "Celery eta": "test_a_program_on_celery_moves",
+    "nchan": "test_nchan_keeps_messages_until_nginx_restarts",
+    "`Purgatory`": "test_a_program_in_one_process_moves",
+}
 NCHAN = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
 CONFIGURATION = """
 load_module {module}; pid nginx.pid; error_log stderr; worker_processes 1;
@@ -59,6 +69,15 @@ def test_each_product_has_its_section_with_a_source(product):
     assert [link for link in links(text) if "://" in link]
     table = section("Side by side")
     assert [row for row in PRODUCTS[product] if f"\n| {row} |" not in table] == []
+
+
+def test_what_the_table_shows_has_a_test():
+    rows = re.findall(r"^\| ([^|]+) \|.*\*shown\*", section("Side by side"), flags=re.MULTILINE)
+    assert rows == list(SHOWN)
+    tests = "".join(
+        (ROOT / "tests" / "site" / f"test_{name}.py").read_text("utf-8") for name in ("compare", "migrations")
+    )
+    assert [test for test in SHOWN.values() if f"\ndef {test}(" not in tests] == []
 
 
 def test_when_not_to_use_this_comes_first():

@@ -67,6 +67,8 @@ NEEDS_EXTRA = {
     "service/access/test_access_origin.py": "starlette",
     "service/test_app.py": "starlette",
     "shop": "httpx2",
+    "site/test_built_site.py": "playwright",
+    "site/test_generators.py": "prometheus_client",
     "soak/chaos": "msgspec",
     "soak/promises": "msgspec",
     "soak/rolling": "msgspec",

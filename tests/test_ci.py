@@ -169,7 +169,7 @@ def test_a_run_ends_with_one_table_and_the_totals(tmp_path, steps, lanes):
     blank, title, *rows, _, _, totals = printed
     assert (blank, title.split()[:4]) == ("", ["lane", "verdict", "seconds", "CPU"])
     assert sorted(row.split()[0] for row in rows) == sorted(lanes)
-    left_out = {row.split()[0] for row in rows if "left out" in row}
+    left_out = {row.split()[0] for row in rows if "left out" in row} - {"site"}  # as pyright
     assert left_out == lanes & (
         {"agents", "py312", "py313", "pure312", "pure313", "lowest", "pyright"} | SUITES | BUILT
     )
@@ -278,7 +278,7 @@ def test_kafka_clients_not_installed_are_an_error_only_in_ci(tmp_path, ci):
     write_program(tmp_path / ".ci/kafka-clients", "#!/bin/sh\nexit 1\n")
     status, diary = run_check(tmp_path, "served", ci=ci)
     assert status == (1 if ci else 0)
-    assert len(diary) == (1 if ci else 2)
+    assert any(" -m pytest " in line for line in diary) is not ci
 
 
 # The client in Java is left out: in place of pip stands a program that always fails.

@@ -79,7 +79,7 @@ _TABLE: Final[tuple[Benchmark[Any], ...]] = (
     Benchmark(
         package="bench.cluster",
         purpose="The logs that several workers share, alone and below the service",
-        modules=("logs", "http", "durable"),
+        modules=("logs", "http", "capacity", "durable"),
         settings=ClusterSettings(),
         chooses_loop=False,
     ),

@@ -122,6 +122,7 @@ def check_with(tmp_path: Path, python: str, *steps: str, ci: bool = False) -> tu
     write_program(tmp_path / ".venv/bin/python", python)
     write_program(check, (ROOT / ".ci/check").read_text(encoding="utf-8"))
     write_program(tmp_path / ".ci/memory", "#!/bin/sh\n")
+    write_program(tmp_path / ".ci/deploy-tools", "#!/bin/sh\n")
     write_program(tmp_path / "purgatory_async/native/build.py", "")
     for version in ("3.11", "3.12", "3.13"):
         write_program(tmp_path / f"path/python{version}", "#!/bin/sh\nexit 1\n")

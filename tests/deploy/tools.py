@@ -22,6 +22,15 @@ def program_or_skip(name: str, package: str) -> str:
     return found
 
 
+def tool_or_skip(path: str) -> str:
+    """Find what `.ci/deploy-tools` has installed, or skip; in CI its absence is a failure."""
+    found = Path(os.environ.get("DEPLOY_TOOLS", ""), path)
+    if not found.is_file():
+        skip = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        skip(f"{path} is not installed: export DEPLOY_TOOLS=$(.ci/deploy-tools)")
+    return str(found)
+
+
 def run(*command: str | Path) -> str:
     """Run a program that must exit with 0; returns what it printed."""
     ended = subprocess.run(

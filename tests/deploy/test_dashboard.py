@@ -18,6 +18,7 @@ import yaml
 from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
 from tests.ports import free_port
 from tests.processes import Served
+from tests.source_tree import ROOT
 
 TOKEN = "reader-0123456789abcdef"
 ADMIN = {"Authorization": "Bearer admin-0123456789abcdef", "Content-Type": "application/json"}
@@ -47,7 +48,7 @@ class Prometheus:
         (folder / "prometheus_token").write_text(TOKEN, encoding="utf-8")
         for old, new in {
             "/run/secrets/prometheus_token": f"{folder}/prometheus_token",
-            "purgatory:8765": f"localhost:{port}",
+            '"purgatory-1:8765", "purgatory-2:8765"': f"'localhost:{port}'",
             "scrape_interval: 15s": "scrape_interval: 1s",
         }.items():
             text = replaced(text, old, new)
@@ -168,3 +169,51 @@ def test_no_two_panels_share_a_place():
     ]
     assert len(set(cells)) == len(cells)
     assert all(0 <= x < 24 for x, _ in cells)
+
+
+def alerts_by_name():
+    groups = yaml.safe_load((KIT / "prometheus" / "alerts.yml").read_text(encoding="utf-8"))["groups"]
+    return {rule["alert"]: rule["expr"] for rule in groups[0]["rules"]}
+
+
+RUNBOOK = ROOT / ".github" / "site" / "howto" / "runbook.md"
+
+
+def test_each_panel_leads_to_a_section_of_the_runbook():
+    sections = {name.lower(): name for name in alerts_by_name()}
+    headings = re.findall(r"^#+ (\w+)$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
+    # All or, as long as the page is not written, none.
+    assert sections.keys() & {heading.lower() for heading in headings} in (set(), sections.keys())
+    for panel in PANELS:
+        [link] = panel["links"]
+        address, _, section = link["url"].partition("#")
+        assert address == "${runbook}"
+        assert link["title"] == f"Runbook: {sections[section]}"
+    [variable] = [each for each in BOARD["templating"]["list"] if each["name"] == "runbook"]
+    assert variable["type"] == "textbox"
+
+
+ROW = re.compile(
+    r"^\| (?P<title>[^|]+) \| `(?P<metric>\w+)`[^|]* \| [^|]+ \| above (?P<limit>[\d.]+)\D[^|]*\[(?P<alert>\w+)\]"
+)
+FIGURES = [
+    found
+    for line in (KIT / "README.md").read_text(encoding="utf-8").splitlines()
+    if (found := ROW.match(line))
+]
+
+
+def test_the_top_row_shows_the_five_figures_to_watch_first():
+    rows = [place for place, panel in enumerate(BOARD["panels"]) if panel["type"] == "row"]
+    assert (rows[0], BOARD["panels"][0]["title"]) == (0, "Watch these first")
+    top = BOARD["panels"][1 : rows[1]]
+    assert [panel["title"] for panel in top] == [figure["title"] for figure in FIGURES]
+    assert len(top) == 5
+    for panel, figure in zip(top, FIGURES, strict=True):
+        assert figure["metric"] in panel["targets"][0]["expr"]
+        assert panel["links"][0]["title"] == f"Runbook: {figure['alert']}"
+        # The line in the panel, the README and the alert have one limit.
+        limit = float(figure["limit"])
+        assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1]["value"] == limit
+        assert re.search(rf"> {limit:g}(?![\d.])", alerts_by_name()[figure["alert"]])
+        assert figure["metric"] in alerts_by_name()[figure["alert"]]

@@ -1,8 +1,5 @@
 """The kit's nginx before a real service: long polls, streams, ids and restarts."""
 
-import http.client
-import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -10,65 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests import processes
-from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
-from tests.ports import free_port
-from tests.processes import Served, accepts, until
+from tests.deploy.front import Front, instead_of_names
+from tests.deploy.tools import program_or_skip
+from tests.processes import Served, until
 
 pytestmark = pytest.mark.slow
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 PUBLIC = "http://people.example"
-
-
-class Front:
-    """An nginx with the kit's configuration, in which only addresses and paths are others."""
-
-    def __init__(self, folder: Path, upstream: int) -> None:
-        self.port = free_port()
-        self._log, self.errors = folder / "access.log", folder / "error.log"
-        text = (KIT / "nginx.conf").read_text(encoding="utf-8").replace(" /tmp/", f" {folder}/")
-        for old, new in {
-            "server purgatory:8765;": f"server 127.0.0.1:{upstream};",
-            "listen 8080;": f"listen 127.0.0.1:{self.port};",
-            "worker_rlimit_nofile 65536;": "",
-            "/dev/stdout": f"{self._log}",
-            "/dev/stderr": f"{self.errors}",
-        }.items():
-            text = replaced(text, old, new)
-        config = folder / "nginx.conf"
-        config.write_text(text, encoding="utf-8")
-        self.process = subprocess.Popen(
-            [
-                program_or_skip("nginx", "nginx-light"),
-                "-c",
-                config,
-                "-e",
-                self.errors,
-                "-g",
-                "daemon off; master_process off;",
-            ]
-        )
-        until(lambda: accepts(self.port) or self.process.poll() is not None)
-        assert self.process.poll() is None
-
-    @property
-    def log(self) -> list[str]:
-        return self._log.read_text(encoding="utf-8").splitlines()
-
-    def open(self, method: str, path: str, body: object = None, **fields: str) -> http.client.HTTPConnection:
-        """Send a request; its answer is got from what this returns."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        headers = {name.replace("_", "-"): value for name, value in fields.items()}
-        headers |= {} if body is None else {"Content-Type": "application/json"}
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        return connection
-
-    def ask(self, method: str, path: str, body: object = None, **fields: str) -> http.client.HTTPResponse:
-        with closing(self.open(method, path, body, **fields)) as connection:
-            reply = connection.getresponse()
-            reply.read()
-            return reply
 
 
 @pytest.fixture
@@ -80,9 +27,8 @@ def stack() -> Iterator[ExitStack]:
 def start(stack: ExitStack, folder: Path, *flags: str) -> tuple[Served, Front]:
     program_or_skip("nginx", "nginx-light")
     served = stack.enter_context(Served("--access-log", *flags))
-    front = Front(folder, served.port)
-    stack.callback(front.process.wait)
-    stack.callback(front.process.terminate)
+    front = Front(folder, instead_of_names(f"127.0.0.1:{served.port}"))
+    stack.callback(front.stop)
     return served, front
 
 

@@ -36,6 +36,7 @@ LAYERS = {
     # What outlives its process: a fold of one ordered log, how entries come to it, its checkpoints.
     "durable": ("durable", "durable.*"),
     "durable library": ("durable.library", "durable.library.*"),
+    "otel": ("otel", "otel.*"),
     "adapters": (
         *("client", "client.*", "kafka", "kafka.*", "pipeline.*"),
         *("testing", "testing.*", "web", "web.*"),
@@ -75,6 +76,7 @@ EXTRAS = (
     "asyncpg",
     "httpx2",
     "msgspec",
+    "opentelemetry",
     "pyarrow",
     "redis",
 )
@@ -138,6 +140,7 @@ FORBIDDEN = (
         ("cluster.redis*",),
         "one engine is one client; the others work without it",
     ),
+    (("opentelemetry",), EVERYWHERE, ("otel", "otel.*"), "spans are made only where they are asked for"),
     (KAFKA_NEEDS, EVERYWHERE, ("kafka.*",), "only the broker speaks Kafka's protocol"),
     (
         ("anyio",),
@@ -184,6 +187,7 @@ ABOVE = (
     "journal",
     "kafka",
     "metrics",
+    "otel",
     "pipeline",
     "service",
     "testing",

@@ -22,6 +22,7 @@ EXTRAS = (
     "matplotlib",
     "msgspec",
     "numpy",
+    "opentelemetry",
     "pandas",
     "prometheus_client",
     "py4j",

@@ -150,6 +150,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "durable",
         "journal",
         "kafka",
+        "otel",
         "postgres",
         "redis",
         "service",
@@ -169,6 +170,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
     assert requirements(built, "service") == service
     assert requirements(built, "kafka") == {"click", "cramjam", "crc32c", "kio", "uvloop"}
     assert requirements(built, "cluster") == requirements(built, "durable") == {"msgspec"}
+    assert requirements(built, "otel") == {"opentelemetry-api"}
     assert requirements(built, "postgres") == {"asyncpg", "msgspec"}
     assert {name.partition("[")[0] for name in requirements(built, "redis")} == {"msgspec", "redis"}
     assert requirements(built, "journal") == {"msgspec", "pyarrow"}

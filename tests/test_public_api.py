@@ -52,6 +52,7 @@ SUBMODULES = {
     "kafka": {"Broker"},
     "kafka.testing": {"KafkaBroker", "Record", "Refusal"},
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
+    "otel": {"OtelObserver"},
     "patterns": {
         *("Barrier", "Correlator", "Generation", "HandOff", "Heartbeat", "Periodic", "Quorum", "Reply"),
         "QuorumImpossible",
@@ -71,7 +72,13 @@ SUBMODULES = {
 }
 
 # Of these, what is not in the standard library.
-NEEDS_EXTRA = {"cluster": "asyncpg", "journal": "msgspec", "kafka": "kio", "kafka.testing": "kio"}
+NEEDS_EXTRA = {
+    "cluster": "asyncpg",
+    "journal": "msgspec",
+    "kafka": "kio",
+    "kafka.testing": "kio",
+    "otel": "opentelemetry",
+}
 
 # What one writes in a call: names, kinds and defaults. ``async`` where the call is awaited.
 SIGNATURES = {

@@ -183,8 +183,8 @@ def test_the_url_can_be_in_the_environment(cli, filled, monkeypatch):
 
 def test_a_level_is_raised_once_and_never_lowered(cli, filled, monkeypatch):
     assert cli("store", "level", filled) == (0, "1\n", [])
-    code, _, [line] = cli("store", "level", filled, "3")
-    assert (code, line) == (2, "purgatory: level must be at most 2 for this program, got 3; upgrade it first")
+    code, _, [line] = cli("store", "level", filled, "4")
+    assert (code, line) == (2, "purgatory: level must be at most 3 for this program, got 4; upgrade it first")
     assert cli("store", "level", filled, "2") == (0, "the log is at level 2, before at 1\n", [])
     assert cli("store", "level", filled, "2") == (0, "the log is at level 2\n", [])
     assert values(cli("store", "check", filled)[1])["position"] == "31"

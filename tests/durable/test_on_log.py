@@ -275,5 +275,5 @@ async def test_a_log_closed_beneath_it_ends_its_run(workers):
 async def test_a_new_store_begins_at_the_level_of_its_first_worker(workers):
     here, there = await workers.start(), await workers.start()
     assert await settled(here, there)
-    assert (here.state.fold.level, there.state.fold.level) == (2, 2)
+    assert (here.state.fold.level, there.state.fold.level) == (3, 3)
     assert workers.store.kinds()[0] == "SetLevel"

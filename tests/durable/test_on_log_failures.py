@@ -214,11 +214,11 @@ async def test_a_damaged_entry_ends_the_run_with_its_position(workers, bad):
 
 async def test_a_higher_level_ends_the_run_with_its_position(workers):
     worker = await workers.start()
-    worker.state.post(SetLevel(level=3))
-    with pytest.raises(FoldError, match=r"level must be at most 2 at position \d+, got 3; upgrade"):
+    worker.state.post(SetLevel(level=4))
+    with pytest.raises(FoldError, match=r"level must be at most 3 at position \d+, got 4; upgrade"):
         await worker.stopped
     again = Worker(workers.store)
-    with pytest.raises(FoldError, match="level must be at most 2"):
+    with pytest.raises(FoldError, match="level must be at most 3"):
         await again.start()
 
 

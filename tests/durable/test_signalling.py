@@ -76,7 +76,7 @@ def test_the_first_signal_of_a_new_store_sets_its_level(tmp_path):
             with closing(await folded(log)) as fold:
                 return fold.level, fold.signals.latest("a").index
 
-    assert asyncio.run(level()) == (2, 2)
+    assert asyncio.run(level()) == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
         deadline_us=operation.deadline_us if promise.moved else UNSET,
         moved=promise.moved,
         ending=operation.ending,
+        trace=promise.trace,
     )
 
 
@@ -140,7 +141,9 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
         kept += [(each.item, queue.name, each.until_us, each.since) for each in queue.hidden.values()]
     for item, name, until_us, since in sorted(kept, key=itemgetter(0)):
         yield lines.ItemLine(
-            item.number, name, item.text, item.place, item.put_us, item.attempts, until_us, since, item.owner
+            *(item.number, name, item.text, item.place, item.put_us, item.attempts, until_us, since),
+            owner=item.owner,
+            trace=item.trace,
         )
     for taker in queues.takers.values():
         order = taker.order
@@ -173,6 +176,7 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             taker=UNSET if lease.taker == lease.id else lease.taker,
             owner=lease.owner,
             by=item.owner,
+            trace=item.trace,
         )
     for gone in queues.leases.ended:
         yield lines.EndedLeaseLine(*gone)

@@ -81,6 +81,7 @@ class SubmitOperation(Entry, tag="submit"):
         announce: The queue that gets an item in this step.
         deliver: The queue that gets an item in the step of its end.
         attach: Whether an equal one of the owner with this id is the answer; then a forgotten id stays taken.
+        trace: The ``traceparent`` of its maker (W3C Trace Context); absent without tracing.
     """
 
     id: str
@@ -101,17 +102,20 @@ class SubmitOperation(Entry, tag="submit"):
     announce: Text = UNSET
     deliver: Text = UNSET
     attach: bool = False
+    trace: Text = UNSET
 
     @property
     def promises(self) -> bool:
         """Whether the operation has more than keys, a need and a timeout."""
         return self.gap or not (
-            self.until_us is self.keep_us is self.ask is self.announce is self.deliver is UNSET
+            self.until_us is self.keep_us is self.ask is self.announce is self.deliver is self.trace is UNSET
         )
 
     @property
     def needed_level(self) -> int:
-        """2 with a member of its own."""
+        """3 with a trace, 2 with another member of its own."""
+        if self.trace is not UNSET:
+            return 3
         return 2 if self.promises or self.attach or self.since is not UNSET else 1
 
 
@@ -239,6 +243,7 @@ class PutItem(Entry, tag="put"):
         idem: The Idempotency-Key.
         digest: The digest of the request.
         owner: Who puts it; None without tokens.
+        trace: As of `SubmitOperation`.
     """
 
     queue: str
@@ -248,6 +253,12 @@ class PutItem(Entry, tag="put"):
     digest: str = ""
     owner: str | None = None
     quota: Setting = UNSET
+    trace: Text = UNSET
+
+    @property
+    def needed_level(self) -> int:
+        """3 with a trace."""
+        return 1 if self.trace is UNSET else 3
 
 
 class NewItem(Struct, forbid_unknown_fields=True, omit_defaults=True, rename=json_name):
@@ -266,6 +277,12 @@ class PutItems(Entry, tag="puts"):
     digest: str = ""
     owner: str | None = None
     quota: Setting = UNSET
+    trace: Text = UNSET
+
+    @property
+    def needed_level(self) -> int:
+        """3 with a trace."""
+        return 1 if self.trace is UNSET else 3
 
 
 class WantItem(Entry, tag="want", kw_only=True):

@@ -53,7 +53,7 @@ from purgatory_async.durable.fold.writers import Writers
 from purgatory_async.errors import PurgatoryError
 from purgatory_async.events import Observer
 
-LEVEL: Final = 2
+LEVEL: Final = 3
 """The highest version of entries and fold that this program applies. Any change of what the fold gives for the same
 entries is a new one."""
 FIRST_LEVEL: Final = 1

@@ -36,6 +36,7 @@ class Item(NamedTuple):
         attempts: How often it was leased.
         text: Its JSON.
         owner: Who put it; None without tokens.
+        trace: The ``traceparent`` of its put; None without tracing.
     """
 
     due_us: int
@@ -46,6 +47,7 @@ class Item(NamedTuple):
     attempts: int
     text: Raw
     owner: str | None = None
+    trace: str | None = None
 
     @property
     def place(self) -> tuple[int, int, int]:
@@ -55,7 +57,8 @@ class Item(NamedTuple):
     @property
     def size(self) -> int:
         """The bytes that it counts."""
-        return len(self.text) + PIECE_BYTES
+        size = len(self.text) + PIECE_BYTES
+        return size if self.trace is None else size + len(self.trace)
 
 
 @final

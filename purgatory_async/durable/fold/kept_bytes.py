@@ -136,9 +136,9 @@ def size_of_operation(order: SubmitOperation) -> int:
 
 
 def size_of_terms(order: SubmitOperation) -> int:
-    """Return what an operation's question and the names of its queues count. O(1)."""
+    """Return what an operation's question, the names of its queues and its trace count. O(1)."""
     ask = order.ask
-    texts = [order.announce, order.deliver]
+    texts = [order.announce, order.deliver, order.trace]
     if not isinstance(ask, UnsetType):
         texts += (ask.title, ask.text, *ask.choices)
     return sum(text_bytes(text) for text in texts if not isinstance(text, UnsetType))

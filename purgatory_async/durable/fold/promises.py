@@ -43,6 +43,7 @@ class Promise(Struct):
         gap: Whether a signal after the place from which on signals count may be missing.
         moved: The position of the entry that rescheduled it last; 0 for none.
         reserved: The bytes that it counts for its answer, and for the item of its end, until then.
+        trace: The ``traceparent`` of its maker.
     """
 
     timeout_us: int | None
@@ -54,6 +55,7 @@ class Promise(Struct):
     gap: bool = False
     moved: int = 0
     reserved: int = 0
+    trace: Text = UNSET
 
     @classmethod
     def of(cls, order: SubmitOperation) -> "Promise":
@@ -67,6 +69,7 @@ class Promise(Struct):
             order.deliver,
             order.gap,
             reserved=reserved_for(order),
+            trace=order.trace,
         )
 
 

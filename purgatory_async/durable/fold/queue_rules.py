@@ -67,7 +67,7 @@ class QueueRules:
         refused = self._queues.refusal(entry, new)
         if refused is not None:
             return refused
-        ((_, given),) = self._queues.put(entry.queue, new, entry.owner)
+        ((_, given),) = self._queues.put(entry.queue, new, entry.owner, trace_of(entry))
         answer = Put(self._shared.position, given)
         self._replays.keep(entry, answer)
         return answer
@@ -79,7 +79,8 @@ class QueueRules:
         refused = self._queues.refusal(entry, entry.items)
         if refused is not None:
             return refused
-        numbers, given = zip(*self._queues.put(entry.queue, entry.items, entry.owner), strict=True)
+        put = self._queues.put(entry.queue, entry.items, entry.owner, trace_of(entry))
+        numbers, given = zip(*put, strict=True)
         answer = PutSome(numbers, given)
         self._replays.keep(entry, answer)
         return answer
@@ -150,3 +151,8 @@ class QueueRules:
         return Moved(
             (yield from self._queues.redrive(entry.queue, None if entry.max is UNSET else entry.max))
         )
+
+
+def trace_of(entry: kinds.PutItem | kinds.PutItems) -> str | None:
+    """Return the trace of a put; None without one. O(1)."""
+    return None if isinstance(entry.trace, UnsetType) else entry.trace

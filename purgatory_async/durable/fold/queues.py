@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from msgspec import Raw
+from msgspec import Raw, UnsetType
 
 from purgatory_async import Purgatory
 from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems, SetQueue, WantItem
@@ -59,9 +59,9 @@ class Queues:
 
     def refusal(self, entry: PutItem | PutItems, new: Sequence[NewItem]) -> Refused | None:
         """Return why a queue cannot take the items of an entry; None if it can. O(items)."""
-        name = entry.queue
-        shared = self._shared
-        size = PIECE_BYTES * len(new)
+        name, shared = entry.queue, self._shared
+        piece = PIECE_BYTES if isinstance(entry.trace, UnsetType) else PIECE_BYTES + len(entry.trace)
+        size = piece * len(new)
         for each in new:
             size += len(each.item)
         queue = self.by_name.get(name)
@@ -70,7 +70,7 @@ class Queues:
         return shared.refusal(entry, size if queue else size + text_bytes(name), size)
 
     def put(
-        self, name: str, new: Sequence[NewItem], owner: str | None = None
+        self, name: str, new: Sequence[NewItem], owner: str | None = None, trace: str | None = None
     ) -> list[tuple[int | str, bool]]:
         """Give items to the oldest takers, or keep or hide them. O(items log items of the queue).
 
@@ -84,7 +84,7 @@ class Queues:
         later, numbers = list[Item](), list[int | str]()
         for nth, each in enumerate(new):
             number = f"{position}.{nth}" if nth else position
-            item = Item(now_us + each.delay_us, position, nth, number, now_us, 0, each.item, owner)
+            item = Item(now_us + each.delay_us, position, nth, number, now_us, 0, each.item, owner, trace)
             numbers.append(number)
             queue.weigh(item.size, owner)
             if each.delay_us:
@@ -195,7 +195,7 @@ class Queues:
             (item,) = source.pick(1)
             source.lift([item])
             target.weigh(item.size, item.owner)
-            target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text, item.owner))
+            target.keep(item._replace(due_us=now_us, behind=position, nth=nth, attempts=0))
             if nth % AT_ONCE == 0:
                 yield
         self.forget_idle(source)

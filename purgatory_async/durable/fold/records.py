@@ -89,6 +89,7 @@ class OperationLine(Line, tag="operation", frozen=True):
     deadline_us: Instant | UnsetType | None = UNSET
     moved: int = 0
     ending: Ending | None = None
+    trace: Text = UNSET
 
 
 class ForgottenLine(Line, tag="forgotten", frozen=True):
@@ -142,6 +143,7 @@ class ItemLine(Line, tag="item", frozen=True):
         until_us: The log time until which it is hidden; 0 if it is ready.
         since: The position from which on it is hidden.
         owner: Who put it; absent without tokens.
+        trace: The ``traceparent`` of the put; absent without tracing.
     """
 
     number: int | str
@@ -153,6 +155,7 @@ class ItemLine(Line, tag="item", frozen=True):
     until_us: int = 0
     since: int = 0
     owner: str | None = None
+    trace: str | None = None
 
 
 class TakerLine(Line, tag="taker", frozen=True, rename=_LEASE):
@@ -194,6 +197,7 @@ class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
         taker: The id of its taker; absent if the lease has the same id.
         owner: Who took the item; absent without tokens.
         by: Who put it; absent without tokens.
+        trace: The item's.
     """
 
     position: int
@@ -209,6 +213,7 @@ class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
     taker: Text = UNSET
     owner: str | None = None
     by: str | None = None
+    trace: str | None = None
 
 
 class EndedLeaseLine(Line, tag="ended", frozen=True):

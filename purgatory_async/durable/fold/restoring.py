@@ -240,6 +240,7 @@ class _Lines:
             ask=line.ask,
             announce=line.announce,
             deliver=line.deliver,
+            trace=line.trace,
         )
         operation = Operation(operations, order, line.position, line.submitted_us, None)
         if order.promises:
@@ -355,4 +356,4 @@ class _Lines:
 
 
 def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int, owner: str | None) -> Item:
-    return Item(*line.place, line.number, line.put_us, attempts, one_line(line.item), owner)
+    return Item(*line.place, line.number, line.put_us, attempts, one_line(line.item), owner, line.trace)

@@ -174,21 +174,21 @@ async def test_a_page_flipped_on_the_disk_is_named(sqlite_store):
 
 
 async def test_a_level_above_this_program_is_not_damage(log):
-    await append(log, *some_entries(), SetLevel(level=3))
-    with pytest.raises(LogRefused, match="entry 31: level must be at most 2 at position 31, got 3; upgrade"):
+    await append(log, *some_entries(), SetLevel(level=4))
+    with pytest.raises(LogRefused, match="entry 31: level must be at most 3 at position 31, got 4; upgrade"):
         await folded(log)
 
 
 async def test_a_checkpoint_above_this_program_is_not_damage(log):
     fold = Fold()
     apply(fold, Entry(1, 1, b'{"k":"tick"}'))
-    fold.level = 3
+    fold.level = 4
     store = MemoryLog(MemoryStore())
     await store.open()
     await append(store, b'{"k":"tick"}')
     await store.save(1, pieces(fold), keep=1)
     with pytest.raises(
-        LogRefused, match="checkpoint 1: a checkpoint's level must be at most 2, got 3; upgrade"
+        LogRefused, match="checkpoint 1: a checkpoint's level must be at most 3, got 4; upgrade"
     ):
         await restored(store)
 

@@ -254,7 +254,7 @@ def test_the_running_digest_depends_on_each_result():
     [
         (3, 0, Tick(), "position must be 2, got 3"),
         (2, -1, Tick(), rf"log time must be at least {START} µs at position 2, got {START - 1}"),
-        (2, 0, SetLevel(level=3), "level must be at most 2 at position 2, got 3; upgrade"),
+        (2, 0, SetLevel(level=4), "level must be at most 3 at position 2, got 4; upgrade"),
     ],
 )
 def test_what_cannot_be_applied_changes_nothing(log, position, at_us, entry, sentence):

@@ -22,6 +22,7 @@ LEVELS = {
     "level-1.log": ("498a04660d8df510816bb032", "a3b6eea2eed2cc96f5b0a5a3"),
     "queues.log": ("85cc35c8bd3816a34e9430d2", "445c4a152c1c89d208e7d87f"),
     "level-2.log": ("e7054ce287c54b556f3b0d07", "c00efb501d12bc6860f880b6"),
+    "level-3.log": ("2135e6c0cf89ec7ebf0504eb", "b77a538ee3f0bdab9a8407cf"),
     "takes.log": ("c20b878751e3368e806d3065", "1910a70024654b9af14476fa"),
     "owners.log": ("5cb539812d5d08540d5c24cf", "355d79db74f6fb5ed4881fa9"),
 }

@@ -16,29 +16,29 @@ from purgatory_async.durable.fold.restoring import Restoring, empty_after
 
 
 def test_a_log_begins_at_level_1_whatever_the_program_knows(monkeypatch):
-    monkeypatch.setattr(folding, "LEVEL", 3)
+    monkeypatch.setattr(folding, "LEVEL", 4)
     with closing(Fold()) as fold, closing(empty_after(7)) as later:
         assert (fold.level, later.level) == (1, 1)
-        fold.apply(1, 1, SetLevel(level=3))
-        assert fold.level == 3
+        fold.apply(1, 1, SetLevel(level=4))
+        assert fold.level == 4
 
 
 def test_a_level_that_is_not_known_is_told_from_damage():
     with closing(Fold()) as fold:
-        with pytest.raises(LevelError, match="level must be at most 2 at position 1, got 3"):
-            fold.apply(1, 1, SetLevel(level=3))
-        fold.level = 3
-        with pytest.raises(LevelError, match="a checkpoint's level must be at most 2, got 3"):
+        with pytest.raises(LevelError, match="level must be at most 3 at position 1, got 4"):
+            fold.apply(1, 1, SetLevel(level=4))
+        fold.level = 4
+        with pytest.raises(LevelError, match="a checkpoint's level must be at most 3, got 4"):
             Restoring().add(next(parts(fold)))
 
 
 def test_a_checkpoint_of_a_higher_level_may_have_other_lines():
     with closing(Fold()) as fold:
-        fold.level = 3
+        fold.level = 4
         head = next(parts(fold)).partition(b"\n")[0]
     content = head + b'\n{"k":"later"}\n'
     foot = msgspec.json.encode(Foot(blake2b(content, digest_size=DIGEST_BYTES).hexdigest()))
-    with pytest.raises(LevelError, match="got 3; upgrade"):
+    with pytest.raises(LevelError, match="got 4; upgrade"):
         Restoring().add(content + foot + b"\n")
 
 

@@ -29,7 +29,7 @@ async def test_stats_show_the_position_and_the_digest(members):
         assert found[0]["digest"] == found[1]["digest"] == digest(fold)
     plain = (await here.request("GET", "/v1/admin/stats")).json
     assert "digest" not in plain
-    assert (plain["level"], plain["worker"], plain["lag"]) == (2, None, 0)
+    assert (plain["level"], plain["worker"], plain["lag"]) == (3, None, 0)
     assert plain["epoch"] == here.service.state.epoch
     assert (await here.request("GET", "/v1/admin/stats?digest=yes")).status == 400
 

@@ -111,4 +111,4 @@ async def test_scripts_give_one_digest_at_every_worker(members, seed):
     await asyncio.gather(*(member.service.state.caught_up() for member in workers))
     with closing(members.store.folded()) as whole:
         assert {digest(member.service.fold) for member in workers} == {digest(whole)}
-        assert whole.level == 2
+        assert whole.level == 3

@@ -24,6 +24,7 @@ NEEDS = {
     "purgatory_async.journal": "msgspec",
     "purgatory_async.kafka": "kio",
     "purgatory_async.kafka.testing": "kio",
+    "opentelemetry.sdk.trace": "opentelemetry.sdk",  # not with the API, which stands before it
     "purgatory_async.otel": "opentelemetry",
 }
 

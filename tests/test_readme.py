@@ -25,6 +25,7 @@ FOLDERS = (
     "purgatory_async/cluster",
     "purgatory_async/durable",
     "purgatory_async/kafka",
+    "purgatory_async/otel",
     "purgatory_async/patterns",
     "purgatory_async/pipeline",
     "purgatory_async/service",

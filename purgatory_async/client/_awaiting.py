@@ -31,10 +31,13 @@ class AsyncClient(AsyncVerbs):
         policy: Policy | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
+        headers: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         policy = policy or Policy()
         self._verbs = ServiceVerbs(policy)
-        self._session = AsyncSession(address, token=token, policy=policy, transport=transport, sleep=sleep)
+        self._session = AsyncSession(
+            address, token=token, policy=policy, transport=transport, sleep=sleep, headers=headers
+        )
         self._backend = cast("Backend", _Carried(self._verbs, self._session))
 
     def __repr__(self) -> str:

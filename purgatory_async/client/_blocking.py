@@ -32,6 +32,8 @@ class Client(OperationCalls, AnswerCalls, QueueCalls):
         policy: How to poll and retry.
         transport: For tests; httpx2's own if not given.
         sleep: Sleeps for a number of seconds.
+        headers: Called before each request; its headers are sent, too. `purgatory_async.otel.headers` passes on the
+            current trace. None for none.
 
     >>> Client("http://127.0.0.1:8765").close()
     """
@@ -44,10 +46,13 @@ class Client(OperationCalls, AnswerCalls, QueueCalls):
         policy: Policy | None = None,
         transport: httpx2.BaseTransport | None = None,
         sleep: Callable[[float], object] = time.sleep,
+        headers: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         policy = policy or Policy()
         self._verbs = ServiceVerbs(policy)
-        self._session = Session(address, token=token, policy=policy, transport=transport, sleep=sleep)
+        self._session = Session(
+            address, token=token, policy=policy, transport=transport, sleep=sleep, headers=headers
+        )
 
     def __repr__(self) -> str:
         return f"<Client of {self._session.url}>"

@@ -1,7 +1,8 @@
 """What carries out conversations with a service over httpx2: blocking, and in coroutines."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import TypeVar
 
 import httpx2
@@ -12,6 +13,7 @@ from purgatory_async.client._talk import Lost, Pause, Policy, Request, Response,
 from purgatory_async.client._transport import (
     LIMITS,
     TRANSPORT_ERRORS,
+    add_headers,
     as_response,
     base_url_of,
     headers_for,
@@ -36,6 +38,7 @@ class Session:
         policy: Policy,
         transport: httpx2.BaseTransport | None,
         sleep: Callable[[float], object],
+        headers: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         carried_by, self._proxy = transport_for(
             address, transport, httpx2.BaseTransport, httpx2.HTTPTransport
@@ -46,6 +49,7 @@ class Session:
             transport=carried_by,
             proxy=self._proxy,
             limits=LIMITS,
+            event_hooks={"request": [] if headers is None else [partial(add_headers, headers)]},
         )
         self._policy = policy
         self._sleep = sleep
@@ -120,6 +124,7 @@ class AsyncSession:
         policy: Policy,
         transport: httpx2.AsyncBaseTransport | None,
         sleep: Callable[[float], Awaitable[object]],
+        headers: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         carried_by, self._proxy = transport_for(
             address, transport, httpx2.AsyncBaseTransport, httpx2.AsyncHTTPTransport
@@ -130,6 +135,7 @@ class AsyncSession:
             transport=carried_by,
             proxy=self._proxy,
             limits=LIMITS,
+            event_hooks={"request": [] if headers is None else [partial(_add_headers, headers)]},
         )
         self._policy = policy
         self._sleep = sleep
@@ -192,3 +198,7 @@ class AsyncSession:
             )
         except TRANSPORT_ERRORS as error:
             return lost_by(error)
+
+
+async def _add_headers(headers: Callable[[], Mapping[str, str]], request: httpx2.Request) -> None:
+    add_headers(headers, request)

@@ -1,6 +1,6 @@
 """Conversations over httpx2, for both clients."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeVar
@@ -146,6 +146,11 @@ def headers_for(token: str | None) -> dict[str, str]:
             )
         headers["Authorization"] = f"Bearer {token}"
     return headers
+
+
+def add_headers(headers: Callable[[], Mapping[str, str]], request: httpx2.Request) -> None:
+    """Let a request have the headers of the moment, too."""
+    request.headers.update(headers())
 
 
 def timeout_for(request: Request, policy: Policy) -> httpx2.Timeout:

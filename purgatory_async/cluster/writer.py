@@ -122,6 +122,11 @@ class Writer(Generic[E, R]):
         self._proposed.set()
         return future
 
+    def unsettled(self, number: int) -> E | None:
+        """Return the entry that was sent with a number and is not settled; None if there is none. O(1)."""
+        proposal = self._unsettled.get(number)
+        return None if proposal is None else proposal.entry
+
     def withdraw(self, proposed: "asyncio.Future[R]", error: Exception) -> None:
         """Fail a proposal that is not yet sent; one that is may be appended, so it is left alone. O(waiting)."""
         if not proposed.done() and any(each.future is proposed for each in self._queue):

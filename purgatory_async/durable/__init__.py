@@ -16,6 +16,7 @@
 | `at_once` | the state of one process, in memory |
 | `on_log` | a worker's state on a log, the same at every worker |
 | `proposals`, `progress`, `in_time` | what it appends, and how far it is |
+| `tracing` | both, where their changes are reported to what makes traces |
 | `steps`, `ticks`, `heartbeat`, `log_time`, `tasks`, `loading`, `recovery` | what drives it |
 | `history`, `since`, `listing` | for readers: the history of an index, what came after it, what is pending |
 | `urls`, `store_url`, `patient` | a log from its URL, also while its engine is away |

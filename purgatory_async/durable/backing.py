@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, cast
 
 from purgatory_async import Timer
@@ -16,6 +17,7 @@ from purgatory_async.durable.fold.shared import Limits
 from purgatory_async.durable.on_log import OnLog
 from purgatory_async.durable.patient import PatientLog
 from purgatory_async.durable.state import Answer, Heard, State
+from purgatory_async.durable.tracing import Telemetry, TracedAtOnce, TracedOnLog
 from purgatory_async.durable.urls import Store, Sync, log_of
 from purgatory_async.durable.waiting.waits import Waits
 
@@ -34,6 +36,7 @@ class Backing:
         timeout: Seconds for which a change or a read waits for the store.
         limits: The limits of a state in memory, and of what only this process has.
         changed: The limits that the log is to have from now on; it keeps the others as they are.
+        telemetry: Makes traces of changes; None for no traces.
     """
 
     store: Store | Log | None = None
@@ -41,6 +44,7 @@ class Backing:
     timeout: float = STORE_TIMEOUT
     limits: Limits
     changed: SetLimits
+    telemetry: Telemetry | None = None
 
     @property
     def in_memory(self) -> bool:
@@ -76,15 +80,22 @@ def state_on(
         heard: Called with each step.
         replaced: Called with the state when it was loaded from a log.
     """
+    telemetry = backing.telemetry
     if backing.in_memory:
-        return AtOnce(timer, started_us, backing.limits, waits, heard)
+        make = AtOnce if telemetry is None else partial(TracedAtOnce, telemetry)
+        return make(timer, started_us, backing.limits, waits, heard)
+
+    def _fold(at_us: int) -> Fold:
+        return Fold(at_us, observer=waits.observer())
+
     outage = Outage(timer.time)
     patient = isinstance(backing.store, Store)
-    return OnLog(
+    make_on_log = OnLog[Answer] if telemetry is None else partial(TracedOnLog, telemetry)
+    return make_on_log(
         PatientLog(backing.log, timer, outage) if patient else backing.log(),
         timer=timer,
         timeout=backing.timeout,
-        make=lambda at_us: Fold(at_us, observer=waits.observer()),
+        make=_fold,
         applied=heard,
         replaced=replaced,
         limits=backing.changed,

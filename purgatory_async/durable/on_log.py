@@ -91,7 +91,7 @@ class OnLog(Generic[A]):
             log, timer, timeout, contact=self.contact, noted=self._note_appended
         )
         self._writer: Final = self.proposals.writer
-        self.propose: Final = self.proposals.propose
+        self.propose = self.proposals.propose
         self.post: Final = self.proposals.post
         self._log_time: Final = LogTime(lambda: timer.time_ns() // 1000)
         self.ticks: Final = Ticks(timer, self._log_time, lambda: self.post(Tick()), self.fold)

@@ -45,6 +45,11 @@ class Guard:
         """What it may do now; ask again after each wait."""
         return UNBOUND
 
+    @property
+    def traceparent(self) -> str | None:
+        """The trace that it belongs to (W3C Trace Context), as its request says; None if that says none."""
+        return None
+
     def use(self, *names: str) -> None:
         """Note keys, prefixes and queues that are used; raises what `admit` does if they may not be."""
 

@@ -18,6 +18,10 @@ PREFIX: Final = "purgatory.key.prefix"
 KEYS: Final = "purgatory.keys"
 OUTCOME: Final = "purgatory.outcome"
 HELD: Final = "purgatory.held_seconds"
+ID: Final = "purgatory.operation.id"
+BY: Final = "purgatory.by"
+WHICH: Final = "purgatory.link"
+"""Of a link: ``submit`` or ``end``."""
 ERROR: Final = "error.type"
 
 _SIGN: Final = re.compile("[:/]")

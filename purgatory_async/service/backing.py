@@ -7,6 +7,7 @@ from purgatory_async.durable.backing import Backing
 from purgatory_async.durable.checkpoints.checkpointer import RETRY_S, Checkpointer
 from purgatory_async.durable.fold.entries import SetLimits
 from purgatory_async.durable.fold.shared import Limits, microseconds
+from purgatory_async.durable.tracing import Telemetry
 from purgatory_async.durable.urls import Store, Sync, parsed
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.logs import Log as Lines
@@ -28,6 +29,7 @@ def backing_of(settings: Settings) -> Backing:
             timeout=settings.store_timeout,
             limits=limits,
             changed=SetLimits(**{name: getattr(limits, name) for name in names}),
+            telemetry=_traces() if settings.otel else None,
         )
         if not backing.in_memory:
             backing.log()
@@ -67,6 +69,21 @@ class Checkpoints:
     def failed(self, reason: str) -> None:
         """Log that one was not saved."""
         self._lines.error("a checkpoint was not saved", error=reason, retry_s=RETRY_S)
+
+
+def _traces() -> Telemetry:
+    """Make the traces; only where they are asked for is the API needed.
+
+    Raises:
+        SettingsError: It is not installed.
+    """
+    try:
+        from purgatory_async.otel import traces  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as missing:
+        raise SettingsError(
+            f'otel must be false without {missing.name}, got True; run: pip install "purgatory-async[otel]"'
+        ) from None
+    return traces.Traces()
 
 
 def _limits(settings: Settings) -> Limits:

@@ -129,6 +129,12 @@ class Visit(Guard):
         """What it may do now; ask again after each wait."""
         return UNBOUND if self.admission is None else self.admission.grant
 
+    @property
+    def traceparent(self) -> str | None:
+        """Its ``traceparent``, if it is valid."""
+        match = _traceparent_of(self.profile.fields)
+        return None if match is None else match[0].decode()
+
     def check(self) -> None:
         """Check that the request may be answered: it has made a change, or still has its rights. O(1).
 
@@ -225,8 +231,11 @@ def _revocable(admission: Admission, withdraw: Callable[[Exception], object]) ->
 
 def trace_id_of(fields: Fields) -> str | None:
     """Return the trace id of a valid ``traceparent`` (W3C Trace Context), else None. O(1)."""
+    match = _traceparent_of(fields)
+    return None if match is None else match[2].decode()
+
+
+def _traceparent_of(fields: Fields) -> re.Match[bytes] | None:
     given = fields.values("traceparent")
     match = _TRACE.fullmatch(given[0]) if len(given) == 1 else None
-    if match is None or (match[1] == b"00" and match[3] is not None):
-        return None
-    return match[2].decode()
+    return None if match is None or (match[1] == b"00" and match[3] is not None) else match

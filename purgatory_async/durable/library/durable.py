@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, cast
@@ -32,6 +33,7 @@ from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.links.public_url import public_url as parsed_public_url
 from purgatory_async.durable.links.secrets_file import read_secrets
 from purgatory_async.durable.store_url import IN_MEMORY
+from purgatory_async.durable.tracing import Telemetry
 from purgatory_async.durable.urls import Store, parsed
 from purgatory_async.durable.verbs.keeper import Keeper, utc_now
 from purgatory_async.durations import Duration, as_seconds
@@ -67,6 +69,7 @@ class Durable(AsyncVerbs):
         checkpoints: Whether this process may save checkpoints, in a process of its own, as each process on the store
             does: one of them after each 100 000 entries. Without any, the store grows, and opening takes longer.
         observer: Gets the events of the operations.
+        telemetry: Makes traces, such as `purgatory_async.otel.Traces`; None makes none, and costs nothing.
 
     A limit that is not given stays as it is in the store; a new store begins with what the service begins with.
 
@@ -96,8 +99,11 @@ class Durable(AsyncVerbs):
         link_secret: str | os.PathLike[str] | None = None,
         checkpoints: bool = True,
         observer: Observer | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        self._backing: Final = _backing(store, retention, max_pending, max_bytes)
+        self._backing: Final = replace(
+            _backing(store, retention, max_pending, max_bytes), telemetry=telemetry
+        )
         self._caller: Final = Caller(_checked_owner(owner))
         self._links: Final = _links(public_url, link_secret, in_memory=self._backing.in_memory)
         self._checkpoints: Final = checkpoints

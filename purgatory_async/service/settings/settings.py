@@ -274,6 +274,11 @@ class Settings:
         "any size",
     )
     access_log: bool = _setting(False, _switch, "Log each request in one line when it is answered.")
+    otel: bool = _setting(
+        False,
+        _switch,
+        "Make spans of operations and queues with the OpenTelemetry SDK of this process, if any.",
+    )
     store: StoreUrl = _setting(  # noqa: RUF009 - what it returns is a field
         MEMORY,
         _store,

@@ -1,8 +1,8 @@
-"""Change the package at random places, one at a time, and see whether a test fails: ``python -m tests.evidence.mutants``.
+"""Change the package at random places, and see whether a test fails: ``python -m tests.evidence.mutants``.
 
 cosmic-ray makes the changes (an operator, a number, a condition, a decorator); install it first. A sample drawn by
-``--seed`` is tried in a copy of the checkout, in pure Python, with the fast tests of its room alone. A change that no test
-notices survives: it is equal to the original, or it shows a test that is missing. ``--out`` adds the figures to a file.
+``--seed`` is tried in a copy of the checkout, in pure Python, with the fast tests of its room alone. A change that no
+test notices survives: it is equal to the original, or it shows a missing test. ``--out`` adds the figures to a file.
 """
 
 import argparse
@@ -65,14 +65,24 @@ def try_room(room: str, count: int, seed: int, folder: Path) -> dict[str, object
     config = folder / "config.toml"
     settings = {"room": room, "tests": ROOMS[room], "python": sys.executable, "patience": PATIENCE_S}
     config.write_text(CONFIG.format(**settings), encoding="utf-8")
-    environment = {"PURGATORY_ASYNC_PURE": "1", "DRAWS": "fixed", "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    environment = {
+        "PURGATORY_ASYNC_PURE": "1",
+        "DRAWS": "fixed",
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+    }
     for step in ("init", "exec"):
         command = [sys.executable, "-m", "cosmic_ray.cli", step, config, session]
         subprocess.run(command, cwd=tree, env=environment, check=True)
         if step == "init":
             sample(session, count, seed)
     tried, survived = survivors(session)
-    return {"room": room, "tried": tried, "survived": survived, "seed": seed, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    return {
+        "room": room,
+        "tried": tried,
+        "survived": survived,
+        "seed": seed,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+    }
 
 
 def main() -> None:

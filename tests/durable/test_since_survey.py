@@ -37,7 +37,7 @@ def _small_steps():
         yield
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     before=steps(20, 40),
     between=st.lists(steps(0, 4), min_size=4, max_size=4),

@@ -85,7 +85,7 @@ def for_kio(schema: Any, answer: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_kio_writes_the_same_and_reads_it(key, version, data):
     schema = load_response_schema(key, version)

@@ -21,7 +21,7 @@ BLOCKS = 2
 MANY_BLOCKS = {
     "arguments": 200,
     "eager tasks": 200,
-    "purgatory": 400,
+    "purgatory": 200,
     "tasks": 200,
     "timers": 200,
     "wheels": 200,

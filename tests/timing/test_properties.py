@@ -110,7 +110,7 @@ class AgainstTheSortedList(RuleBasedStateMachine):
 def test_a_wheel_and_the_sorted_list_never_disagree(
     make_queue: Callable[..., TimerQueue], start_tick: int
 ) -> None:
-    explore(lambda: AgainstTheSortedList(make_queue, start_tick), examples=25, steps=30)
+    explore(lambda: AgainstTheSortedList(make_queue, start_tick), examples=12, steps=30)
 
 
 @pytest.mark.slow
@@ -118,4 +118,4 @@ def test_a_wheel_and_the_sorted_list_never_disagree(
 def test_a_wheel_agrees_with_the_sorted_list_in_long_runs(
     make_queue: Callable[..., TimerQueue],
 ) -> None:
-    explore(lambda: AgainstTheSortedList(make_queue), examples=60, steps=120)
+    explore(lambda: AgainstTheSortedList(make_queue), examples=30, steps=120)

@@ -307,10 +307,10 @@ SHORT_STORIES = (
     (ReplicasOfPromises, 60, 15),
 )
 LONG_STORIES = (
-    (Replicas, 500, 10),
+    (Replicas, 250, 10),
     (Replicas, 200, 50),
-    (ReplicasOfQueues, 300, 40),
-    (ReplicasOfPromises, 1_000, 20),
+    (ReplicasOfQueues, 150, 40),
+    (ReplicasOfPromises, 400, 20),
 )
 
 

@@ -92,7 +92,7 @@ def test_the_readme_begins_with_needs_and_is_short() -> None:
 
 def test_the_pages_show_each_way_in() -> None:
     for page, ways in {
-        "README.md": (".wait(", "starlette_poll", "def test_", "kafka_broker"),
+        "README.md": (".wait(", "starlette_poll", "def test_"),
         "purgatory_async/patterns/README.md": ("DelayedOperation", "purgatory.run("),
         "purgatory_async/cluster/README.md": ("Cluster(",),
     }.items():

@@ -79,7 +79,8 @@ def _promises() -> str:
 
 
 def _link(path: str) -> str:
-    return f"[{path.removeprefix('purgatory_async/')}]({UP}{path})"
+    file = path.partition("::")[0]
+    return f"[{file.removeprefix('purgatory_async/')}]({UP}{file})"
 
 
 def _faults() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import purgatory_async
-from tests.source_tree import PACKAGE, ROOT
+from tests.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -109,19 +109,6 @@ def test_the_authors_have_no_invented_address(built: Built) -> None:
     assert built.metadata.get_all("Project-URL") is None
 
 
-def test_the_api_pages_are_made_without_a_warning(tmp_path: Path) -> None:
-    pytest.importorskip("pdoc")
-    made = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "pdoc", PACKAGE, "-o", tmp_path],
-        check=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert made.stdout == ""
-    assert (tmp_path / f"{PACKAGE}.html").exists()
-
-
 def test_the_licence_is_named_and_in_the_wheel(built: Built) -> None:
     assert built.metadata["License-Expression"] == "Apache-2.0"
     assert built.metadata["License-File"] == "LICENSE"
@@ -179,7 +166,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "rich",
     }
     assert requirements(built, "spark") == spark
-    assert {"hypothesis", "mypy", "pdoc", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")
+    assert {"hypothesis", "mypy", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")
 
 
 def test_only_the_bounds_that_a_note_explains_are_upper_ones(built: Built) -> None:

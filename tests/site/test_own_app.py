@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import os
 import re
 import signal
 import socket
@@ -100,7 +101,7 @@ class Instance:
         assert self._process.wait(WHOLE_S) == 0
 
     def close(self):
-        self._process.kill()
+        os.killpg(self._process.pid, signal.SIGKILL)  # its workers, too
         self._process.wait()
         self._socket.close()
 

@@ -14,8 +14,8 @@ from purgatory_async.errors import as_integer
 
 __all__ = ["LEVEL", "MAX_VALUE_BYTES", "Signalled", "WireEntry", "decode", "encode", "signal", "signalled"]
 
-LEVEL: Final = 2
-"""The highest version of entries that is read here; entries of signals are as in the first."""
+LEVEL: Final = 3
+"""The highest version of entries that is read here: the store's. Entries of signals are as in the first."""
 MAX_VALUE_BYTES: Final = 1_048_576  # 1 MiB
 MAX_KEY_BYTES: Final = 512
 MAX_VOTER: Final = 512

@@ -7,6 +7,7 @@ headers       the headers by which a client passes its trace on
 An application without an SDK has no spans, and pays for none: what records nothing is not kept.
 
 >>> from purgatory_async import Purgatory
+>>> from purgatory_async.otel import OtelObserver
 >>> purgatory = Purgatory(observer=OtelObserver())
 """
 

@@ -132,7 +132,7 @@ async def test_signals_made_in_sql_and_other_entries(workers):
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        (b'{"k":"level","level":3}', LogRefused, "level 2 or below, got 3"),
+        (b'{"k":"level","level":4}', LogRefused, "level 3 or below, got 4"),
         (b"no JSON", LogDamaged, "entry 1 must be a JSON object"),
         (b'{"k":"signal","key":7}', LogDamaged, "entry 1 must be a JSON object"),
     ],

@@ -6,6 +6,7 @@ from hashlib import blake2b
 import msgspec
 import pytest
 
+from purgatory_async.cluster import entries as signals
 from purgatory_async.durable.fold import fold as folding
 from purgatory_async.durable.fold.checkpoint import parts
 from purgatory_async.durable.fold.codec import EntryError, decode
@@ -21,6 +22,11 @@ def test_a_log_begins_at_level_1_whatever_the_program_knows(monkeypatch):
         assert (fold.level, later.level) == (1, 1)
         fold.apply(1, 1, SetLevel(level=4))
         assert fold.level == 4
+
+
+def test_a_cluster_reads_each_level_that_a_store_can_have():
+    # Both stand on one log: else an application stops, once a `Durable` or a service has begun the log.
+    assert signals.LEVEL == folding.LEVEL
 
 
 def test_a_level_that_is_not_known_is_told_from_damage():

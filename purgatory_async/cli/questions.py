@@ -15,6 +15,8 @@ from purgatory_async.client import Client, Operation, RequestRefused
 from purgatory_async.client.values import UNSET
 
 ASK_CODES: Final = {**EXIT_CODES, "failed": 5}
+OTHER_CHOICE: Final = 6
+"""What `ask` exits with after an answer that is not its first choice, so that ``ask ... && deploy`` obeys a no."""
 
 _id = click.argument("operation_id", metavar="ID")
 _by = click.option("--by", help="Who answers, if the token may say so.  [default: the token's owner]")
@@ -55,12 +57,13 @@ def ask_command(
     its link go to standard error. If the service requires a token, it needs the scope wait, for --link also
     answer.
 
-    Exit code 0: completed; 3: expired; 4: cancelled; 5: failed; 1: ended otherwise. Ctrl-C only stops waiting:
-    the question stays. While the service restarts, it keeps trying.
+    Exit code 0: the answer is the first choice; 6: another one, or an end without a choice; 3: expired; 4: cancelled;
+    5: failed; 1: ended otherwise. Ctrl-C only stops waiting: the question stays. While the service restarts, it
+    keeps trying.
 
     \b
     Example:
-      purgatory ask deploy-77 'Deploy 77?' --choice yes --choice no --timeout 24h | jq -r .choice
+      purgatory ask deploy-77 'Deploy 77?' --choice yes --choice no --timeout 24h && ./deploy
     """  # noqa: D301 - click reads the backspace as "keep these lines"
     if by is not None and not link:
         raise click.UsageError(
@@ -87,7 +90,14 @@ def ask_command(
     who = "" if operation.by is None else f" by {printable(operation.by)}"
     why = "" if operation.error is None else f": {escaped(json.dumps(operation.error, ensure_ascii=False))}"
     click.echo(f"{operation.state}{who} after {seconds(operation.elapsed)}{why}", err=True)
-    click.get_current_context().exit(ASK_CODES.get(operation.state, FAILED))
+    click.get_current_context().exit(_ask_code(operation, ask["choices"]))
+
+
+def _ask_code(operation: Operation, choices: object) -> int:
+    first = choices[0] if isinstance(choices, tuple) and choices else "ok"
+    if operation.state == "completed" and operation.choice != first:
+        return OTHER_CHOICE
+    return ASK_CODES.get(operation.state, FAILED)
 
 
 def _print_link(client: Client, operation_id: str, by: str | None) -> None:

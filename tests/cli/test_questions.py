@@ -48,7 +48,7 @@ def sent(faked):
 def test_a_question_is_put_under_its_id_and_waited_for(faked, cli):
     faked.reply = asking(answer("completed", result={"choice": "é"}, by="Ann"))
     code, out, err = cli(*ASK, "--timeout", "24h")
-    assert (code, out) == (0, '{"choice": "\\u00e9"}\n')
+    assert (code, out) == (6, '{"choice": "\\u00e9"}\n')
     assert err == ["asked o; it expires in 1 m 10 s", "completed by Ann after 20.0 s"]
     assert sent(faked) == [("PUT", "/o"), ("GET", "/o")]
     body = json.loads(faked.requests[0].content)
@@ -67,7 +67,7 @@ def test_a_question_has_all_that_is_given(faked, cli):
 
 def test_a_question_that_has_ended_is_answered_at_once(faked, cli):
     faked.reply = answer("completed", result=7)
-    assert cli(*ASK, "--link") == (0, "7\n", ["completed after 20.0 s"])
+    assert cli(*ASK, "--link") == (6, "7\n", ["completed after 20.0 s"])
     assert sent(faked) == [("PUT", "/o")]
 
 
@@ -77,13 +77,27 @@ def test_a_question_asked_before_is_attached_to(faked, cli):
 
 
 @pytest.mark.parametrize(
-    ("state", "code"), [("completed", 0), ("expired", 3), ("cancelled", 4), ("failed", 5), ("closed", 1)]
+    ("state", "code"), [("completed", 6), ("expired", 3), ("cancelled", 4), ("failed", 5), ("closed", 1)]
 )
 def test_the_exit_code_of_ask_tells_how_it_ended(faked, cli, state, code):
     faked.reply = asking(answer(state))
     found, out, err = cli(*ASK)
     assert (found, out) == (code, "null\n" if state == "completed" else "")
     assert err[-1] == f"{state} after 20.0 s"
+
+
+@pytest.mark.parametrize(
+    ("choices", "result", "code"),
+    [
+        (("yes", "no"), {"choice": "yes"}, 0),
+        (("yes", "no"), {"choice": "no"}, 6),
+        (("yes", "no"), None, 6),  # a bare signal, or `purgatory complete`
+        ((), {"choice": "ok"}, 0),
+    ],
+)
+def test_ask_exits_0_for_the_first_choice_alone(faked, cli, choices, result, code):
+    faked.reply = answer("completed", result=result, ask={"title": "Deploy?", "choices": choices or ("ok",)})
+    assert cli(*ASK, *(f"--choice={choice}" for choice in choices))[0] == code
 
 
 def test_why_a_question_failed_is_told_and_obeyed_by_no_terminal(faked, cli):
@@ -114,7 +128,7 @@ def test_where_links_are_off_ask_ends_with_2(faked, cli):
 
 def test_an_answer_before_its_link_is_made_counts(faked, cli):
     faked.reply = asking(answer("completed"), link=problem(409, "already-ended"))
-    assert cli(*ASK, "--link")[0] == 0
+    assert cli(*ASK, "--link")[:2] == (6, "null\n")
 
 
 @pytest.mark.parametrize(
@@ -299,7 +313,7 @@ def test_a_question_outlasts_a_restart_and_is_answered(served, ending):
         served.start().ready()
         assert (told, press(link, choice="no", comment="Friday")) == ("asked o\n", "Ann")
         out, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, json.loads(out)) == (0, {"choice": "no", "comment": "Friday"})
+    assert (process.returncode, json.loads(out)) == (6, {"choice": "no", "comment": "Friday"})
     assert err.startswith("completed by Ann after ")
 
 

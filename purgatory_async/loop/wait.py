@@ -243,7 +243,7 @@ class Waiting(Verbs):
                 keys. Without it the wait ends with the result given to `complete_for_key`. An async function, as one
                 that looks into a database, is called in this task, one call at a time; a check during a call causes
                 another, and the end of the wait interrupts it as `asyncio.timeout` would, so it must not consume what
-                it finds.
+                it finds. With a timeout of 0 it is called once, and not interrupted.
             timeout: Seconds, as for any operation.
 
         Returns:
@@ -306,9 +306,12 @@ async def wait_looking(
     look: Callable[[], Awaitable[T | None]],
     timeout: float | None,
 ) -> T:
-    """`Purgatory.wait` with an async ``until``."""
+    """`Purgatory.wait` with an async ``until``; with a timeout of 0 it looks once, for as long as that takes."""
     _check_keys(keys, timeout)
     wait = LookingWait(purgatory, look, timeout)
+    if wait.timeout == 0:
+        found = await look()
+        return await purgatory.wait(*keys, until=lambda: found, timeout=0)
     keys = distinct_keys(keys)
     try:
         purgatory._admit(wait, keys)

@@ -129,6 +129,22 @@ async def test_a_look_that_does_not_suspend_wins_over_no_time(purgatory):
         await purgatory.wait("row", until=AsyncMock(return_value=None), timeout=0)
 
 
+@pytest.mark.parametrize("found", [7, None])
+async def test_with_no_time_a_look_that_suspends_is_not_cut_short(purgatory, manual_clock, found):
+    async def look() -> int | None:
+        await settle()
+        manual_clock.advance(5)
+        await settle()
+        return found
+
+    waiting = purgatory.wait("row", until=look, timeout=0)
+    if found:
+        assert await waiting == 7
+    else:
+        with pytest.raises(OperationExpired):
+            await waiting
+
+
 @pytest.mark.parametrize(
     ("end", "raised"),
     [

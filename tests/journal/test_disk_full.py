@@ -154,21 +154,29 @@ class NearlyFull:
     """``os`` on a disk with room for so many bytes."""
 
     def __init__(self):
-        self.room = 0
+        self._given = self._used = 0  # each is changed by one thread: the test's, the journal's
         self.synced = 0  # the file's length at its last sync
 
     def __getattr__(self, name):
         return getattr(os, name)
 
+    @property
+    def room(self):
+        return self._given - self._used
+
+    def give(self, size):
+        self._given += size
+
     def write(self, file, data):
-        if data and not self.room:
+        room = self.room
+        if data and not room:
             raise OSError(errno.ENOSPC, "No space left on device")
-        written = os.write(file, data[: self.room])
-        self.room -= written
+        written = os.write(file, data[:room])
+        self._used += written
         return written
 
     def ftruncate(self, file, length):
-        self.room += os.fstat(file).st_size - length
+        self._used -= os.fstat(file).st_size - length
         os.ftruncate(file, length)
 
     def fdatasync(self, file):
@@ -189,7 +197,7 @@ def test_a_nearly_full_disk_gets_what_fits_the_rest_is_counted(tmp_path, nearly_
     for number in range(785):
         journaled.signal(number)
     until(lambda: journaled.journal.trouble)
-    nearly_full.room = 100_000
+    nearly_full.give(100_000)
     until(lambda: nearly_full.room < 1_000)
     records = journaled.close()
     assert keys(records) == [*map(str, range(len(records)))]
@@ -210,12 +218,12 @@ def test_what_did_not_fit_is_written_once_when_there_is_space(tmp_path, nearly_f
     until(lambda: journaled.journal.trouble)
     for _ in range(7):
         buffered = journaled.journal.buffered
-        nearly_full.room += 1_000
+        nearly_full.give(1_000)
         until(lambda: journaled.journal.buffered < buffered)  # noqa: B023 - called before the next
         assert journaled.journal.trouble
         journaled.signal("meanwhile")
     assert len(read := list(read_journal(tmp_path))) == 107 - journaled.journal.buffered
-    nearly_full.room = 10**9
+    nearly_full.give(10**9)
     until(lambda: journaled.journal.trouble is None)
     records = journaled.close()
     assert keys(records) == [*map(str, range(100)), *["meanwhile"] * 7]

@@ -30,6 +30,7 @@ HANGS_S = 600
 # Parts of the tree that need an extra, and a module of that extra.
 NEEDS_EXTRA = {
     "cli": "click",
+    "agents": "httpx2",
     "bench/journal": "msgspec",
     "bench/pipeline": "pyspark",
     "cli/test_kafka.py": "confluent_kafka",

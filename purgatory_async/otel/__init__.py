@@ -5,10 +5,6 @@ Traces        the telemetry of a `Durable`: traces that go on over processes and
 headers       the headers by which a client passes its trace on
 
 An application without an SDK has no spans, and pays for none: what records nothing is not kept.
-
->>> from purgatory_async import Purgatory
->>> from purgatory_async.otel import OtelObserver
->>> purgatory = Purgatory(observer=OtelObserver())
 """
 
 from importlib import import_module

@@ -36,6 +36,10 @@ class OtelObserver(Handling):
     Args:
         tracer_provider: Makes the spans; None for the global one, also if it is set later.
         keys: Whether ``purgatory.keys`` has the whole keys, which may be many and personal.
+
+    >>> from purgatory_async import Purgatory
+    >>> Purgatory("orders", observer=OtelObserver())
+    <Purgatory 'orders' open pending=0 watched=0 keys=0>
     """
 
     __slots__ = ("__weakref__", "_handlers", "_keys", "_open", "_tracer")

@@ -162,7 +162,7 @@ ASK = ("ask", "o", "Deploy?")
 )
 def test_a_question_outlasts_a_restart(script, faked, outage, asked):
     code, out, err = script(pending(), *outage, answer(ended("completed")), command=ASK)
-    assert (code, out) == (0, "null\n")
+    assert (code, out) == (6, "null\n")
     assert err[1] == "purgatory: the service is restarting; still waiting"
     assert err.count(err[1]) == 1
     assert len({each.content for each in faked.requests if each.method == "PUT"}) == 1

@@ -154,10 +154,10 @@ PROMISES = (
         ("tests/durable/fold", "tests/durable/checkpoints", "tests/service/on_store"),
         (
             Fault(
-                "durable/fold/queues.py",
-                "            self.dead += 1\n",
-                "",
-                "tests/durable/fold/test_fold_machine.py",
+                "durable/fold/checkpoint.py",
+                "own.lease_us, own.max_attempts, own.max_items",
+                "own.lease_us, None, own.max_items",
+                "tests/durable/fold/test_fold_purity.py",
             ),
         ),
     ),
@@ -170,7 +170,7 @@ PROMISES = (
                 "durable/fold/queues.py",
                 "item.attempts >= most",
                 "item.attempts > most",
-                "tests/durable/fold/test_fold_machine.py",
+                "tests/service/api/test_dead_letters.py",
             ),
         ),
     ),
@@ -230,13 +230,27 @@ PROMISES = (
         "A lock's turn is not lost when its next holder is cancelled.",
         PATTERNS,
         ("tests/patterns",),
-        (),
+        (
+            Fault(
+                "patterns/keyed_lock.py",
+                "            if picked:\n                self.release(line.key)\n            raise",
+                "            raise",
+                "tests/patterns/test_keyed_lock.py",
+            ),
+        ),
     ),
     Promise(
         "A signal reaches the waits of every worker, or a gap is reported.",
         CLUSTER,
         ("tests/cluster", "tests/soak/chaos"),
-        (),
+        (
+            Fault(
+                "cluster/applier.py",
+                "            self.order.run(partial(self._check, wire.key))\n",
+                "",
+                "tests/cluster/test_cluster.py",
+            ),
+        ),
     ),
     Promise(
         "The compiled core does what the reference does, event by event and message by message.",
@@ -248,12 +262,26 @@ PROMISES = (
         "Six unmodified Kafka clients work with the broker in memory.",
         "purgatory_async/kafka/README.md",
         ("tests/kafka",),
-        (),
+        (
+            Fault(
+                "kafka/partition.py",
+                "return self.log.end if follower else self.high_watermark",
+                "return self.log.end",
+                "tests/kafka/test_partition.py",
+            ),
+        ),
     ),
     Promise(
         "A client that left is noticed, and a wait survives every proxy and restart.",
         SERVICE,
         ("tests/service/http", "tests/web", "tests/client"),
-        (),
+        (
+            Fault(
+                "service/http/connection.py",
+                "            request.leave()\n",
+                "            pass\n",
+                "tests/service/http/test_connection.py",
+            ),
+        ),
     ),
 )

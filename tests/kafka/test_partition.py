@@ -32,6 +32,13 @@ def test_a_follower_returns_at_the_high_watermark_not_before():
     assert led.replicas_in_sync == (0, 1)
 
 
+def test_a_consumer_reads_to_the_high_watermark_a_follower_to_the_end():
+    led = partition(1)
+    append(led, 5)
+    led.follow(1, 2, 0, now=1)
+    assert (led.readable_to(follower=False), led.readable_to(follower=True)) == (2, 5)
+
+
 def test_too_few_in_sync_refuse_only_acks_all():
     led = partition(1, min_insync=2)
     append(led)

@@ -32,7 +32,7 @@ def test_a_follower_returns_at_the_high_watermark_not_before():
     assert led.replicas_in_sync == (0, 1)
 
 
-def test_a_consumer_reads_to_the_high_watermark_a_follower_to_the_end():
+def test_a_consumer_reads_only_to_the_high_watermark():
     led = partition(1)
     append(led, 5)
     led.follow(1, 2, 0, now=1)

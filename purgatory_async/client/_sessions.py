@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
-from functools import partial
 from typing import TypeVar
 
 import httpx2
@@ -17,6 +16,7 @@ from purgatory_async.client._transport import (
     as_response,
     base_url_of,
     headers_for,
+    hooks_of,
     lost_by,
     naming,
     stream_timeout,
@@ -49,7 +49,7 @@ class Session:
             transport=carried_by,
             proxy=self._proxy,
             limits=LIMITS,
-            event_hooks={"request": [] if headers is None else [partial(add_headers, headers)]},
+            event_hooks=hooks_of(headers, add_headers),
         )
         self._policy = policy
         self._sleep = sleep
@@ -135,7 +135,7 @@ class AsyncSession:
             transport=carried_by,
             proxy=self._proxy,
             limits=LIMITS,
-            event_hooks={"request": [] if headers is None else [partial(_add_headers, headers)]},
+            event_hooks=hooks_of(headers, _add_headers),
         )
         self._policy = policy
         self._sleep = sleep

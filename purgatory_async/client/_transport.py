@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeVar
 from urllib.request import getproxies, proxy_bypass
@@ -11,6 +12,7 @@ import httpx2
 from purgatory_async.client._events import SILENCE
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.client._talk import Lost, Policy, Request, Response
+from purgatory_async.errors import check_callback
 
 LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
 """Each pending wait has a connection; the pool must not limit them."""
@@ -146,6 +148,22 @@ def headers_for(token: str | None) -> dict[str, str]:
             )
         headers["Authorization"] = f"Bearer {token}"
     return headers
+
+
+def hooks_of(
+    headers: Callable[[], Mapping[str, str]] | None, add: Callable[..., object]
+) -> dict[str, list[Callable[..., object]]]:
+    """Return httpx2's hooks that add the headers of the moment to each request.
+
+    Raises:
+        TypeError: ``headers`` is no plain function.
+    """
+    if isinstance(headers, Mapping):
+        raise TypeError(f"headers must be a function that returns them, got {headers!r}; pass it uncalled")
+    if headers is None:
+        return {}
+    check_callback("headers", headers)
+    return {"request": [partial(add, headers)]}
 
 
 def add_headers(headers: Callable[[], Mapping[str, str]], request: httpx2.Request) -> None:

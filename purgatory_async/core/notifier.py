@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from inspect import getattr_static
 from math import inf
+from types import FunctionType
 from typing import Any
 
 from purgatory_async.clock import seconds_to_ns
@@ -82,7 +84,7 @@ class EventNotifier:
         time_ns: The purgatory's clock.
 
     Raises:
-        TypeError: ``observer`` has no method ``notify``.
+        TypeError: ``observer`` has no method ``notify``, or is the class of an observer.
     """
 
     __slots__ = ("_checked", "_observer", "_pending", "_submitted", "_time_ns")
@@ -90,6 +92,8 @@ class EventNotifier:
     def __init__(self, observer: Observer, time_ns: Callable[[], int]) -> None:
         if not callable(getattr(observer, "notify", None)):
             raise TypeError(f"observer must have a method notify(event), got {observer!r}")
+        if isinstance(observer, type) and isinstance(getattr_static(observer, "notify"), FunctionType):
+            raise TypeError(f"observer must be an observer, got its class {observer!r}; call it to make one")
         check_callback("notify", observer.notify)
         self._observer = observer
         self._time_ns = time_ns

@@ -63,6 +63,17 @@ class Telemetry(Protocol):
         """Note that the state was loaded again: what waits may have missed what it waits for."""
 
 
+def check_telemetry(telemetry: Telemetry | None) -> None:
+    """Raise `TypeError` unless it is a `Telemetry` or None."""
+    if telemetry is None or (
+        not isinstance(telemetry, type) and callable(getattr(telemetry, "happened", None))
+    ):
+        return
+    raise TypeError(
+        f"telemetry must be a Telemetry, as purgatory_async.otel.Traces() is, or None, got {telemetry!r}"
+    )
+
+
 class _Changes:
     """The changes under way, by their entries."""
 

@@ -9,10 +9,27 @@ from typing import Final
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext, Tracer, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+SCOPE: Final = "purgatory_async"
+"""The instrumentation scope."""
+
 _W3C: Final = TraceContextTextMapPropagator()
+
+
+def tracer_of(provider: TracerProvider | None) -> Tracer:
+    """Return the tracer of a provider; None is the global one, also if it is set later. O(1).
+
+    Raises:
+        TypeError: It makes no tracers.
+    """
+    if provider is not None and not callable(getattr(provider, "get_tracer", None)):
+        raise TypeError(
+            f"tracer_provider must be a TracerProvider, or None for the global one, got {provider!r}; "
+            "the name of a service is an attribute of its resource"
+        )
+    return trace.get_tracer(SCOPE, tracer_provider=provider)
 
 
 def headers() -> dict[str, str]:

@@ -8,7 +8,8 @@ from opentelemetry.trace import Span, SpanContext, StatusCode, TracerProvider
 
 from purgatory_async import Outcome
 from purgatory_async.events import Handlers, Handling, OperationEnded, OperationSubmitted
-from purgatory_async.otel.spans import ERROR, HELD, KEYS, OUTCOME, PREFIX, SCOPE, first_prefix, name_of
+from purgatory_async.otel.context import tracer_of
+from purgatory_async.otel.spans import ERROR, HELD, KEYS, OUTCOME, PREFIX, WHICH, first_prefix, name_of
 
 _NS_PER_SECOND: Final = 1_000_000_000
 _BY_A_CALL: Final = (Outcome.COMPLETED, Outcome.CANCELLED, Outcome.FAILED)
@@ -45,7 +46,7 @@ class OtelObserver(Handling):
     __slots__ = ("__weakref__", "_handlers", "_keys", "_open", "_tracer")
 
     def __init__(self, tracer_provider: TracerProvider | None = None, *, keys: bool = False) -> None:
-        self._tracer: Final = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self._tracer: Final = tracer_of(tracer_provider)
         self._keys: Final = keys
         self._open: Final[dict[int, _Open]] = {}  # by identity: equal operations are still distinct
         self._handlers: Final[Handlers] = {OperationSubmitted: self._begin, OperationEnded: self._end}
@@ -80,7 +81,7 @@ class OtelObserver(Handling):
         if event.outcome in _BY_A_CALL:
             by = trace.get_current_span().get_span_context()
             if by.is_valid and by.span_id != parent.span_id:
-                span.add_link(by)
+                span.add_link(by, {WHICH: "end"})
         if event.outcome is Outcome.FAILED:
             span.set_attribute(ERROR, type(event.operation.exception).__qualname__)
             span.set_status(StatusCode.ERROR)

@@ -1,4 +1,4 @@
-"""What spans of this package have in common: their scope, their names, their attributes.
+"""What spans of this package have in common: their names, their attributes.
 
 An attribute has the prefix of a key, as the pipeline's tables do, because a whole key may name a person or an order.
 
@@ -12,8 +12,6 @@ import re
 from collections.abc import Hashable, Iterable
 from typing import Final
 
-SCOPE: Final = "purgatory_async"
-"""The instrumentation scope."""
 PREFIX: Final = "purgatory.key.prefix"
 KEYS: Final = "purgatory.keys"
 OUTCOME: Final = "purgatory.outcome"

@@ -23,7 +23,7 @@ from purgatory_async.durable.fold.results import InLine, Leased
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.durable.state import Guard
 from purgatory_async.durable.tracing import Step
-from purgatory_async.otel.context import below, parsed, traceparent
+from purgatory_async.otel.context import below, parsed, traceparent, tracer_of
 from purgatory_async.otel.queue_spans import QueueSpans, refuse
 from purgatory_async.otel.spans import (
     BY,
@@ -32,7 +32,6 @@ from purgatory_async.otel.spans import (
     KEYS,
     OUTCOME,
     PREFIX,
-    SCOPE,
     WHICH,
     first_prefix,
     name_of,
@@ -57,7 +56,7 @@ class Traces:
     operation is a span from its submission to its end, a child of that one, with links to it and to the span of the
     call that ended it. It has no values, and of keys only the prefix. Of several processes on a store the one makes it
     whose change ended the operation; if that process is killed right then, none does. An item keeps the context of its
-    put; spans of queues are those of the semantic conventions for messaging.
+    put; spans of queues follow the semantic conventions for messaging.
 
     One is for one state. A store of a level below 3 keeps no traces, so ends there have no parent.
 
@@ -67,7 +66,7 @@ class Traces:
     """
 
     def __init__(self, tracer_provider: TracerProvider | None = None, *, keys: bool = False) -> None:
-        self._tracer: Final = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self._tracer: Final = tracer_of(tracer_provider)
         self._keys: Final = keys
         self._queues: Final = QueueSpans(self._tracer)
 

@@ -384,3 +384,16 @@ async def test_a_token_opens_what_it_may_and_is_in_no_text(tmp_path):
     for text in (repr(reader.client), str(refused.value), repr(refused.value), repr(reader.wire.requests)):
         assert "secret" not in text
     await reader.aclose()
+
+
+@pytest.mark.parametrize("make", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("headers", "sentence"),
+    [
+        ({"traceparent": "00"}, "must be a function that returns them, got .*; pass it uncalled"),
+        ("traceparent", "must be callable, got 'traceparent'"),
+    ],
+)
+def test_headers_that_are_no_function_are_refused(make, headers, sentence):
+    with pytest.raises(TypeError, match=f"headers {sentence}"):
+        make("http://127.0.0.1:8765", headers=headers)

@@ -309,3 +309,22 @@ def test_without_a_loop_a_raising_observer_goes_to_excepthook(manual_clock, monk
 def test_what_is_no_observer_is_refused():
     with pytest.raises(TypeError, match="notify"):
         Purgatory(observer=print)
+
+
+class Unbound:
+    """An observer's class, and by mistake what is passed."""
+
+    def notify(self, event) -> None: ...
+
+
+class Whole:
+    """A class that is an observer itself."""
+
+    @staticmethod
+    def notify(event) -> None: ...
+
+
+def test_the_class_of_an_observer_is_refused_with_what_to_do():
+    with pytest.raises(TypeError, match=r"got its class .*Unbound.*; call it to make one"):
+        Purgatory(observer=Unbound)
+    Purgatory(observer=Whole)

@@ -7,7 +7,7 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from purgatory_async import DelayedOperation, Purgatory, Timer
-from purgatory_async.otel import OtelObserver
+from purgatory_async.otel import OtelObserver, Traces
 from purgatory_async.testing import ManualClock, settle
 from tests.otel.spans import links
 
@@ -115,3 +115,9 @@ async def test_a_wait_in_a_task_belongs_to_the_tasks_trace(clock, spans):
         await asyncio.gather(*tasks)
     asked = [spans.one(name).context.span_id for name in ("b", "a")]
     assert [span.parent.span_id for span in spans.named("operation")] == asked
+
+
+@pytest.mark.parametrize("make", [OtelObserver, Traces])
+def test_what_makes_no_tracers_is_refused_with_what_to_pass(make):
+    with pytest.raises(TypeError, match=r"tracer_provider must be a TracerProvider, .* got 'shop'; the name"):
+        make("shop")

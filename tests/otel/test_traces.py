@@ -220,3 +220,9 @@ async def test_what_telemetry_raises_does_no_harm(members):
     await here.complete("o")
     assert (await here.status("o")).state == "completed"
     assert {type(each) for each in heard} == {LookupError}
+
+
+@pytest.mark.parametrize("telemetry", [True, Traces])
+async def test_what_is_no_telemetry_is_refused_before_the_store_opens(telemetry):
+    with pytest.raises(TypeError, match=r"telemetry must be a Telemetry, as .*Traces\(\) is, or None, got"):
+        Durable("memory:", telemetry=telemetry)

@@ -33,7 +33,7 @@ from purgatory_async.durable.links.links import Links
 from purgatory_async.durable.links.public_url import public_url as parsed_public_url
 from purgatory_async.durable.links.secrets_file import read_secrets
 from purgatory_async.durable.store_url import IN_MEMORY
-from purgatory_async.durable.tracing import Telemetry
+from purgatory_async.durable.tracing import Telemetry, check_telemetry
 from purgatory_async.durable.urls import Store, parsed
 from purgatory_async.durable.verbs.keeper import Keeper, utc_now
 from purgatory_async.durations import Duration, as_seconds
@@ -74,7 +74,7 @@ class Durable(AsyncVerbs):
     A limit that is not given stays as it is in the store; a new store begins with what the service begins with.
 
     Raises:
-        TypeError: The store is neither text nor a log.
+        TypeError: The store is neither text nor a log, or ``telemetry`` is none.
         ValueError: The store cannot be one, or a setting is out of its bounds.
 
     Example:
@@ -101,6 +101,7 @@ class Durable(AsyncVerbs):
         observer: Observer | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
+        check_telemetry(telemetry)
         self._backing: Final = replace(
             _backing(store, retention, max_pending, max_bytes), telemetry=telemetry
         )

@@ -22,7 +22,7 @@ JOB = re.compile(r"^(bash|.*: line \d+): .*\b(Killed|Terminated)\b.*\n", re.MULT
 
 
 class Terminal:
-    """A shell whose `purgatory` and `python` are those of this environment.
+    """A shell that finds the `purgatory` and `python` of this environment.
 
     Args:
         folder: Where it runs.

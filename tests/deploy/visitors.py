@@ -20,7 +20,7 @@ PACE_S = 0.02  # between two requests of a client, so that the machine also star
 
 
 class Visitors:
-    """Clients in threads: they signal and read, ask and answer, until they are told to finish.
+    """Clients in threads: they signal and read, ask and answer, until they are asked to finish.
 
     Args:
         address: Where nginx is.

@@ -47,12 +47,26 @@ def run(*arguments: str | Path, folder: Path) -> str:
     Raises:
         AssertionError: It did not exit with 0, or something went wrong where Python cannot raise.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    # Where the package is installed, pytest finds the plugin by itself.
-    if not entry_points(group="pytest11", name="purgatory_async"):
-        environment["PYTEST_PLUGINS"] = "purgatory_async.testing.plugin"
-    finished = subprocess.run(
-        [sys.executable, *arguments],
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"} | plugin()
+    finished = finish([sys.executable, *arguments], folder, environment)
+    assert finished.returncode == 0, finished.stdout
+    for sign in ("Traceback", "Exception ignored", "never retrieved"):
+        assert sign not in finished.stdout, finished.stdout
+    return finished.stdout
+
+
+def plugin() -> dict[str, str]:
+    """The variable by which pytest finds our plugin where the package is not installed."""
+    installed = entry_points(group="pytest11", name="purgatory_async")
+    return {} if installed else {"PYTEST_PLUGINS": "purgatory_async.testing.plugin"}
+
+
+def finish(
+    command: list[str | Path], folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, with its errors among its output."""
+    return subprocess.run(
+        command,
         cwd=folder,
         env=environment,
         check=False,
@@ -62,7 +76,3 @@ def run(*arguments: str | Path, folder: Path) -> str:
         text=True,
         timeout=PATIENCE_S,
     )
-    assert finished.returncode == 0, finished.stdout
-    for sign in ("Traceback", "Exception ignored", "never retrieved"):
-        assert sign not in finished.stdout, finished.stdout
-    return finished.stdout

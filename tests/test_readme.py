@@ -2,17 +2,16 @@
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.deploy import tools
 from tests.layers import LAYERS
 from tests.pages import Block, fenced_blocks, links
-from tests.programs import PATIENCE_S, run, skip_without_its_imports
+from tests.programs import run, skip_without_its_imports
 from tests.source_tree import PACKAGE, ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -162,20 +161,10 @@ def test_the_unit_hands_the_tokens_over_as_a_credential() -> None:
 
 @pytest.mark.slow
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed: cannot check the unit; install systemd")
     unit = tmp_path / "purgatory.service"
     # Only the program differs from the page: it must exist here.
     unit.write_text(re.sub(r"/\S+/purgatory(?= serve)", sys.executable, UNIT), encoding="utf-8")
-    found = subprocess.run(
-        ["systemd-analyze", "verify", unit],
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert (found.returncode, found.stdout) == (0, "")
+    assert tools.run(tools.program_or_skip("systemd-analyze", "systemd"), "verify", unit) == ""
 
 
 POLLS = {

@@ -2,7 +2,7 @@
 
     python wake_up.py http://127.0.0.1:8000/mcp http://127.0.0.1:8765 200
 
-The first address is the MCP server's, the second that of a service that has its questions. Beside it stands a call
+The first address is the MCP server's, the second a service's that has its questions. Beside it stands a call
 that does not wait: ``await_human`` of a question that was answered before, which is as much work.
 """
 

@@ -2,7 +2,6 @@
 
 import http.client
 import os
-import secrets
 import select
 import socket
 import subprocess
@@ -14,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.cluster.servers import Postgres, need_postgres, shared
+from tests.cluster.servers import new_database
 from tests.ports import free_port
 from tests.processes import PATIENCE_S, WHOLE_S, Program, Served, accepts, until
 from tests.source_tree import ROOT
@@ -113,16 +112,6 @@ class TcpSwitch:
         self._listening.close()
 
 
-def new_database():
-    """The URL of an empty database of Postgres; skips the test if there is none."""
-    need_postgres()
-    psycopg, server = pytest.importorskip("psycopg"), shared(Postgres).url
-    name = f"agents_{secrets.token_hex(4)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return server.removesuffix("postgres") + name
-
-
 def exchange(one, other):
     """Pass bytes both ways until an end closes."""
     ways = {one: other, other: one}
@@ -147,7 +136,7 @@ class Scene:
         self.store = f"sqlite:///{folder}/questions.db"
         if store == "postgres":
             need("asyncpg")
-            self.store = new_database()
+            self.store = new_database("agents")
         self.secret = folder / "secret"
         self.secret.touch(mode=0o600)
         self.secret.write_text("0123456789abcdef" * 2)

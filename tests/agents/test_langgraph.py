@@ -30,18 +30,17 @@ def dying(function, before):
     return call
 verb, where, moment, *arguments = sys.argv[1:]
 carrier = approval.AsyncClient if where.startswith("http") else approval.Durable
-if moment == "before the question":
-    carrier.attach = dying(carrier.attach, before=True)
-elif moment == "after the question":
-    carrier.attach = dying(carrier.attach, before=False)
-elif moment == "after the interrupt":
-    carrier.links = dying(carrier.links, before=True)
-elif moment == "before the effect":
-    approval.pay = dying(approval.pay, before=True)
-elif moment == "after the effect":
-    approval.pay = dying(approval.pay, before=False)
-elif moment == "before the end":
-    carrier.acknowledge = dying(carrier.acknowledge, before=True)
+moments = {
+    "before the question": (carrier, "attach", True),
+    "after the question": (carrier, "attach", False),
+    "after the interrupt": (carrier, "links", True),
+    "before the effect": (approval, "pay", True),
+    "after the effect": (approval, "pay", False),
+    "before the end": (carrier, "acknowledge", True),
+}
+if moment in moments:
+    owner, name, before = moments[moment]
+    setattr(owner, name, dying(getattr(owner, name), before))
 asyncio.run(approval.main(verb, where, *arguments))
 """
 

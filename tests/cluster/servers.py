@@ -5,6 +5,7 @@ Servers of `shared` start at their first use, serve all tests of the process, an
 
 import atexit
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -177,6 +178,16 @@ def need_postgres():
         pytest.skip("asyncpg is not installed")
     if postgres_programs() is None:
         pytest.skip("Postgres is not installed; on Debian: apt-get install postgresql")
+
+
+def new_database(prefix):
+    """The URL of an empty database on the shared Postgres; skips the test if there is none."""
+    need_postgres()
+    psycopg, server = pytest.importorskip("psycopg"), shared(Postgres).url
+    name = f"{prefix}_{secrets.token_hex(4)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.removesuffix("postgres") + name
 
 
 def need_redis():

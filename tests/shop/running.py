@@ -2,7 +2,6 @@
 
 import ast
 import os
-import secrets
 import shutil
 import signal
 import sqlite3
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.servers import Postgres, need_postgres, shared
+from tests.cluster.servers import new_database
 from tests.ports import free_port
 from tests.processes import Program, accepts, until
 from tests.source_tree import ROOT
@@ -32,12 +31,7 @@ def new_store(engine):
     pytest.importorskip("fastapi")
     if engine == "sqlite":
         return SQLITE
-    need_postgres()
-    psycopg, server = pytest.importorskip("psycopg"), shared(Postgres).url
-    name = f"shop_{secrets.token_hex(4)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return server.removesuffix("postgres") + name
+    return new_database("shop")
 
 
 class Shop:

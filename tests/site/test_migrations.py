@@ -1,15 +1,13 @@
 """Each page that leads from elsewhere to here: its test fails on the program before, as it says, and passes after."""
 
 import os
-import subprocess
 import sys
 from contextlib import closing
-from importlib.metadata import entry_points
 
 import pytest
 
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
-from tests.programs import PATIENCE_S, run
+from tests.programs import finish, plugin, run
 from tests.site.migrations import FOLDER, MIGRATIONS, SECTIONS
 from tests.source_tree import ROOT
 from tests.test_readme import links
@@ -35,19 +33,8 @@ def ran(page, title, folder, python=sys.executable, **environment):
     if python == sys.executable:
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
         options += ["-p", "no:schemathesis", "-o", "asyncio_default_fixture_loop_scope=function"]
-        if not entry_points(group="pytest11", name="purgatory_async"):
-            environment["PYTEST_PLUGINS"] = "purgatory_async.testing.plugin"
-    finished = subprocess.run(
-        [python, "-m", "pytest", *options],
-        cwd=folder,
-        env=environment,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+        environment |= plugin()
+    finished = finish([python, "-m", "pytest", *options], folder, environment)
     lines = finished.stdout.splitlines()
     failures = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
     return finished.returncode, failures, finished.stdout

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -14,7 +13,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from tests.deploy.tools import program_or_skip, replaced
+from tests.deploy.tools import program_or_skip, replaced, run
 from tests.pages import SAVED, Saved, fenced_blocks, links, steps
 from tests.ports import free_port
 from tests.processes import WHOLE_S, Pending, Program, accepts, python, until
@@ -56,22 +55,13 @@ def test_a_link_of_the_page_leads_to_a_file():
 
 @pytest.mark.slow
 def test_systemd_accepts_the_units(tmp_path):
-    program_or_skip("systemd-analyze", "systemd")
     units = saved()
     start = re.compile(r"/srv/app/\S+/uvicorn")
     for name in NAMES[:2]:
         unit = tmp_path / name.replace("@", "@8001")
         text = units[name].replace("WorkingDirectory=/srv/app", f"WorkingDirectory={tmp_path}")
         unit.write_text(start.sub(sys.executable, text), encoding="utf-8")
-    found = subprocess.run(
-        ["systemd-analyze", "verify", *tmp_path.iterdir()],
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=WHOLE_S,
-    )
-    assert (found.returncode, found.stdout) == (0, "")
+    assert run(program_or_skip("systemd-analyze", "systemd"), "verify", *tmp_path.iterdir()) == ""
 
 
 class Instance:

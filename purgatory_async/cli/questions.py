@@ -49,7 +49,8 @@ def ask_command(
     announce: str | None,
     link: bool,
     by: str | None,
-    **ask: str | tuple[str, ...] | None,
+    choices: tuple[str, ...],
+    **ask: str | None,
 ) -> None:
     """Ask a person TITLE, wait for the answer, and print it as JSON.
 
@@ -69,7 +70,9 @@ def ask_command(
         raise click.UsageError(
             f"--by must be given with --link, which names who answers, got --by {by} alone"
         )
-    question = {name: value for name, value in ask.items() if value not in {None, ()}}
+    question: dict[str, object] = {name: value for name, value in ask.items() if value is not None}
+    if choices:
+        question["choices"] = choices
 
     def _attach(_: float | None) -> Operation:
         """Ask it, or attach to it, and say so."""
@@ -90,11 +93,11 @@ def ask_command(
     who = "" if operation.by is None else f" by {printable(operation.by)}"
     why = "" if operation.error is None else f": {escaped(json.dumps(operation.error, ensure_ascii=False))}"
     click.echo(f"{operation.state}{who} after {seconds(operation.elapsed)}{why}", err=True)
-    click.get_current_context().exit(_ask_code(operation, ask["choices"]))
+    click.get_current_context().exit(_ask_code(operation, choices))
 
 
-def _ask_code(operation: Operation, choices: object) -> int:
-    first = choices[0] if isinstance(choices, tuple) and choices else "ok"
+def _ask_code(operation: Operation, choices: tuple[str, ...]) -> int:
+    first = choices[0] if choices else "ok"
     if operation.state == "completed" and operation.choice != first:
         return OTHER_CHOICE
     return ASK_CODES.get(operation.state, FAILED)

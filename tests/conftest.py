@@ -2,7 +2,8 @@
 
 Every test marked ``@pytest.mark.asyncio`` runs once on each loop of `default_loops`. A test that wants others
 names them, ``@pytest.mark.asyncio(loop_factories=["uvloop"])``, and is skipped where that loop is not there.
-The loops' names are the ids in the report: ``test_x[asyncio]``, ``test_x[uvloop]``.
+The loops' names are the ids in the report: ``test_x[asyncio]``, ``test_x[uvloop]``. ``--loop uvloop`` leaves out
+what has another one of several.
 """
 
 import asyncio
@@ -125,6 +126,29 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> M
     if marker is not None and "loop_factories" in marker.kwargs:
         loops["virtual"] = new_virtual_loop
     return loops
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run that is about something else than loops have one of them."""
+    parser.addoption("--loop", choices=default_loops(), help="the loop of tests that run on several")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what ``--loop`` does not name, where a test also runs on the loop that it names."""
+    chosen = config.getoption("--loop", None)
+    if chosen is not None:
+        config.hook.pytest_deselected(items=[item for item in items if runs_elsewhere(item, chosen)])
+        items[:] = [item for item in items if not runs_elsewhere(item, chosen)]
+
+
+def runs_elsewhere(item: pytest.Item, chosen: str) -> bool:
+    """Whether this is a test on another loop than `chosen`, and it runs on `chosen`, too."""
+    marker = item.get_closest_marker("asyncio")
+    named = marker.kwargs.get("loop_factories") if marker is not None else None
+    if not hasattr(item, "callspec") or (named is not None and chosen not in named):
+        return False
+    others = [factory for name, factory in default_loops().items() if name != chosen]
+    return any(value is factory for value in item.callspec.params.values() for factory in others)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,15 +46,29 @@ async def test_a_test_that_asks_for_the_virtual_loop_waits_no_time() -> None:
     assert asyncio.get_running_loop().time() - before >= 86_400
 
 
+def loops_of(test: Callable[..., object], *options: str) -> list[str]:
+    """The loops that a test of this file is collected for, in a run with these options."""
+    arguments = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *options]
+    listed = subprocess.run(
+        [sys.executable, *arguments, f"tests/{Path(__file__).name}::{test.__name__}"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    lines = [line.rpartition("::")[2] for line in listed.stdout.splitlines() if "::" in line]
+    # pytest shows no id for a single one.
+    return sorted(line.partition("[")[2].rstrip("]") or "asyncio" for line in lines)
+
+
 def test_an_async_test_is_collected_for_every_loop_there_is() -> None:
     expected = ["asyncio"]
     expected += ["uvloop"] if find_spec("uvloop") else []
     expected += ["eager"] if hasattr(asyncio, "eager_task_factory") else []
-    name = f"{Path(__file__).name}::{test_an_async_test_runs_on_the_loop_that_its_id_names.__name__}"
-    arguments = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", f"tests/{name}"]
-    listed = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    lines = [line.rpartition("::")[2] for line in listed.stdout.splitlines() if "::" in line]
-    # pytest shows no id for a single one.
-    assert sorted(line.partition("[")[2].rstrip("]") or "asyncio" for line in lines) == sorted(expected)
+    assert loops_of(test_an_async_test_runs_on_the_loop_that_its_id_names) == sorted(expected)
+
+
+@pytest.mark.skipif(find_spec("uvloop") is None, reason="needs a second loop")
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_with_a_loop_chosen_it_is_collected_for_that_one(loop: str) -> None:
+    assert loops_of(test_an_async_test_runs_on_the_loop_that_its_id_names, "--loop", loop) == [loop]

@@ -15,6 +15,9 @@ from purgatory_async.patterns import Watermark
 ASK_S: Final = 1.0
 """How often the log is asked for its end, so that `connected` and `lag` are true while it is quiet."""
 
+_UNLOADED: Final = -1
+"""The position of a state that is being loaded: below the end of an empty log, too."""
+
 
 class Progress:
     """The position applied here, and the newest one of the log.
@@ -27,7 +30,6 @@ class Progress:
 
     Attributes:
         contact: When the engine last answered.
-        loading: Whether the state is being loaded; then no position counts as reached.
     """
 
     def __init__(
@@ -38,15 +40,19 @@ class Progress:
         outage: Outage | None = None,
     ) -> None:
         self.contact = Contact(0, timer.time, outage)
-        self.loading = True
         self._end = 0  # of the log when the state was loaded
         self._log: Final = log
         self._timer: Final = timer
         self._start: Final = start
-        self._reached = Watermark(timer=timer)
+        self._reached = Watermark(_UNLOADED, timer=timer)
         # Waits whose question is under way, and waits for the next question: this one's answer may be too old for them.
         self._asking: list[asyncio.Future[None]] = []
         self._to_ask: list[asyncio.Future[None]] = []
+
+    @property
+    def loading(self) -> bool:
+        """Whether the state is being loaded; then no position counts as reached."""
+        return self._reached.value == _UNLOADED
 
     @property
     def connected(self) -> bool:
@@ -56,11 +62,11 @@ class Progress:
     @property
     def lag(self) -> float:
         """Seconds since all that was known was applied; 0.0 if it is, and the engine is connected."""
-        return self.contact.lag(applied=-1 if self.loading else self._reached.value)
+        return self.contact.lag(applied=self._reached.value)
 
     def hear(self, position: int) -> None:
         """Note that the engine has answered, and that the log reaches a position. O(1)."""
-        self.contact.hear(position, applied=-1 if self.loading else self._reached.value)
+        self.contact.hear(position, applied=self._reached.value)
 
     def advance(self, position: int) -> None:
         """Note that a position is applied, and complete the waits for it."""
@@ -68,14 +74,12 @@ class Progress:
 
     def unload(self, reason: Exception) -> None:
         """Begin to load the state: what was reached no longer counts, waits for positions fail."""
-        self.loading = True
-        reached, self._reached = self._reached, Watermark(timer=self._timer)
+        reached, self._reached = self._reached, Watermark(_UNLOADED, timer=self._timer)
         reached.fail_all(reason)
         reached.close()
 
     def loaded(self, position: int, end: int) -> None:
         """Go on from a position that was loaded, in a log that reached up to ``end``."""
-        self.loading = False
         self.contact.known = self._end = end
         self.contact.accept()  # what was refused is not sent again
         self._reached.advance(position)
@@ -106,8 +110,6 @@ class Progress:
 
     def has_arrived(self) -> bool:
         """Whether all that is in the log now is applied here, as far as is known without asking it. O(1)."""
-        if self.loading:
-            return False
         end = self._log.end_now()
         return end is not None and end <= self._reached.value
 

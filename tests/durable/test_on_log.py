@@ -14,6 +14,7 @@ from purgatory_async.durable.fold.entries import (
     SignalKey,
     WantItem,
 )
+from purgatory_async.durable.fold.fold import LEVEL
 from purgatory_async.durable.fold.leases import TakerLeft
 from purgatory_async.durable.fold.operations import OperationEnded
 from purgatory_async.durable.fold.results import InLine, Refused, Signalled, Submitted
@@ -184,6 +185,21 @@ async def test_an_unfinished_start_waits_for_the_engine(workers):
     await asyncio.sleep(0)
     there = await starting
     assert "a" in there.fold.operations.by_id
+
+
+async def test_a_read_of_a_new_store_waits_until_it_has_begun(workers):
+    worker = Worker(workers.store)
+    worker.log.refusal = LogUnavailable("the disk is full")
+    starting = asyncio.ensure_future(worker.start())
+    await asyncio.sleep(0.01)
+    reading = asyncio.ensure_future(worker.state.caught_up())
+    await asyncio.sleep(1)
+    assert not reading.done()
+    worker.log.refusal = None
+    await reading
+    assert worker.fold.level == LEVEL, "what it may be asked for"
+    await starting
+    await worker.stop()
 
 
 async def test_takers_stay_in_line_while_their_worker_lives(workers):

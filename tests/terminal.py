@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from tests.pages import Pasted, ports, steps
 from tests.ports import free_port
 from tests.processes import WHOLE_S, until
+from tests.programs import plugin
 from tests.source_tree import ROOT
 
 OVER = "the block is over"
@@ -75,11 +75,8 @@ class Reader:
             markdown = re.sub(rf"\b{port}\b", str(free_port()), markdown)
         self.steps, self.appeared = steps(markdown), []
         self._folder = folder
-        # Where the package is installed, pytest finds the plugin by itself.
-        installed = entry_points(group="pytest11", name="purgatory_async")
-        plugin = {} if installed else {"PYTEST_PLUGINS": "purgatory_async.testing.plugin"}
         # A reader's environment has no such plugin, which imports for seconds.
-        self._terminal = Terminal(folder, self.appeared, PYTEST_ADDOPTS="-p no:schemathesis", **plugin)
+        self._terminal = Terminal(folder, self.appeared, PYTEST_ADDOPTS="-p no:schemathesis", **plugin())
 
     def does(self, step, meanwhile=lambda: None):
         """Save a file, or paste a block and compare what it prints; returns that."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import forget_what_stays
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -72,3 +74,20 @@ def test_an_async_test_is_collected_for_every_loop_there_is() -> None:
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_with_a_loop_chosen_it_is_collected_for_that_one(loop: str) -> None:
     assert loops_of(test_an_async_test_runs_on_the_loop_that_its_id_names, "--loop", loop) == [loop]
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_crowd_of_tasks_leaves_no_room_behind() -> None:
+    forget_what_stays()
+    before = room_of_all_tasks()
+    await asyncio.gather(*(asyncio.sleep(0) for _ in range(10_000)))
+    await asyncio.sleep(0)  # until here this task holds what woke it
+    assert room_of_all_tasks() > 10 * before
+    forget_what_stays()
+    assert room_of_all_tasks() <= before
+
+
+def room_of_all_tasks() -> int:
+    """The bytes of the set in which asyncio keeps them."""
+    tasks = getattr(asyncio.tasks, "_all_tasks", None) or asyncio.tasks._scheduled_tasks
+    return sys.getsizeof(tasks.data)

@@ -154,6 +154,8 @@ class TracedOnLog(OnLog[Answer]):
         self.propose = self._propose
 
     async def _propose(self, entry: Entry, guard: Guard) -> Answer:
+        if self._progress.loading:
+            await self.caught_up()  # only then the store's level is known, and a lease that ends is found
         self._changes.begin(entry, guard, self.fold)
         try:
             return await self.proposals.propose(entry, guard)

@@ -1,5 +1,6 @@
 """Traces of a service: what a request's ``traceparent`` becomes, and what a client sends."""
 
+import asyncio
 import sys
 
 import httpx2
@@ -54,6 +55,17 @@ async def test_a_request_goes_on_with_its_trace_in_another_worker(members, spans
     assert [f"{each:016x}" for each in (span.parent.span_id, *links(span))] == [
         each.split("-")[2] for each in (TRACE, TRACE, OTHER)
     ]
+
+
+@virtual
+async def test_a_worker_that_loads_its_state_keeps_the_trace(members):
+    await members.start()
+    here = await members.loading(otel=True)
+    submitting = asyncio.ensure_future(submit(here, traceparent=TRACE))
+    await asyncio.sleep(1)
+    here.link.away = False
+    await submitting
+    assert kept(members) == TRACE
 
 
 @virtual

@@ -101,6 +101,9 @@ LINKS = {"POST /v1/operations/{id}/links", "POST /a/{token}"}
 CHANGES = [row for row in SAMPLES if row.split()[0] not in SAFE and row not in LINKS]
 """What changes something by the rights of a token: not the making of a link, nor an answer by one."""
 
+REPEATABLE = [row for row in CHANGES if "Idempotency-Key" in ROUTES[row.split()[1]][row.split()[0]].headers]
+"""What happens once for an Idempotency-Key."""
+
 
 def filled(value, start):
     """Some JSON whose texts begin with ``start`` in place of ``{}``."""

@@ -10,8 +10,9 @@ from purgatory_async.durable.documents import problems
 from purgatory_async.durable.documents.names import checked_key
 from purgatory_async.durable.fold.entries import Entry
 from purgatory_async.durable.grants import Permission
-from purgatory_async.durable.later import Later
+from purgatory_async.durable.later import Later, after
 from purgatory_async.durable.state import State
+from purgatory_async.durable.verbs.levels import past_the_first
 from purgatory_async.errors import Interruption
 from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Repeatable, asked_of, digest_of, read_body
@@ -195,14 +196,17 @@ class Request(Asked):
         """
         if not self.profile.rare or (key := self.header(REPEATABLE.lower())) is None:
             return ONCE
-        meaning = entry if state.fold.level > 1 else None
-        made = partial(self._repeatable, key, body, meaning, drawn)
-        return _in_turn(made) if len(body) > _LARGE_BYTES else made()
+        return after(past_the_first(state), partial(self._repeatable, key, body, entry, drawn))
 
-    def _repeatable(self, key: str, body: bytes, meaning: Entry | None, drawn: tuple[str, ...]) -> Repeatable:
-        query = self.query_string if meaning is None else b""
-        asked = read_body(body) if meaning is None else asked_of(meaning, drawn)
-        return Repeatable(key, digest_of(self.method, self.route, self.parameters, query, asked))
+    def _repeatable(
+        self, key: str, body: bytes, entry: Entry, drawn: tuple[str, ...], by_meaning: bool
+    ) -> Later[Repeatable]:
+        def _made() -> Repeatable:
+            query = b"" if by_meaning else self.query_string
+            asked = asked_of(entry, drawn) if by_meaning else read_body(body)
+            return Repeatable(key, digest_of(self.method, self.route, self.parameters, query, asked))
+
+        return _in_turn(_made) if len(body) > _LARGE_BYTES else _made()
 
     def key(self, name: str = "key") -> str:
         """Return the key, or the queue's name, in a parameter of the path.

@@ -6,12 +6,11 @@ import pytest
 
 from purgatory_async.service.api.routes import ROUTES
 from tests.service.conftest import JSON
-from tests.service.every_request import CHANGES, SAMPLES, furnish
+from tests.service.every_request import CHANGES, REPEATABLE, SAMPLES, furnish
 
 pytestmark = pytest.mark.asyncio
 
 ONCE = ("idempotency-key", "k")
-REPEATABLE = [row for row in CHANGES if "Idempotency-Key" in ROUTES[row.split()[1]][row.split()[0]].headers]
 ITEMS = "POST /v1/queues/{queue}/items"
 KEPT = [(row, SAMPLES[row].body) for row in REPEATABLE] + [(ITEMS, {"items": [{"item": 1}, {"item": 2}]})]
 

@@ -27,8 +27,11 @@ class Member(Client):
         super().__init__(Settings(store=store, jitter=0, **settings))
         self.running = None
 
-    async def begin(self):
+    def run(self):
         self.running = asyncio.create_task(self.service.run())
+
+    async def connected(self):
+        """Wait until all that is in the store is applied here."""
         while not self.service.state.connected:  # noqa: ASYNC110 - it says nothing when it changes
             await asyncio.sleep(0.01)
         await self.service.state.caught_up()
@@ -75,9 +78,17 @@ class Members:
 
     async def start(self, **settings):
         """Start another worker, and wait until it is connected."""
-        number = next(self._numbers)
-        link = self._links[str(number)] = FaultyLog(EpochLog(self.store))
-        return await self._begin(number, link, settings)
+        return await self._begin(*self._link(), settings)
+
+    async def loading(self, **settings):
+        """Start another worker, which loads its state once its link is no longer ``away``."""
+        number, link = self._link()
+        member = self._make(number, link, settings)
+        link.away = True
+        member.run()
+        await asyncio.sleep(1)
+        assert member.service.state.position == 0
+        return member
 
     async def on_file(self, path, **settings):
         """Start a worker on a SQLite file of its own, in real time."""
@@ -89,11 +100,21 @@ class Members:
         """Start a service without a store."""
         return await self._begin(0, None, settings)
 
-    async def _begin(self, number, link, settings):
+    def _link(self):
+        number = next(self._numbers)
+        link = self._links[str(number)] = FaultyLog(EpochLog(self.store))
+        return number, link
+
+    def _make(self, number, link, settings):
         member = Member(number, link, settings)
         self.members.append(member)
         self._stack.push_async_callback(member.stop)
-        await member.begin()
+        return member
+
+    async def _begin(self, number, link, settings):
+        member = self._make(number, link, settings)
+        member.run()
+        await member.connected()
         return member
 
     def trim(self, member):

@@ -110,12 +110,15 @@ async def named_by(
     try:
         return await waiting
     except OperationExpired:
-        raise OperationExpired(
-            f"{awaited} did not come within {timeout} s", keys=keys, timeout=timeout
-        ) from None
+        raise not_in_time(awaited, keys, timeout) from None
     except OperationCancelled:
         raise OperationCancelled(f"the wait for {awaited} was cancelled", keys=keys) from None
     except PurgatoryClosed:
         raise PurgatoryClosed(
             f"the purgatory is closed or drains: no wait for {awaited}", keys=keys
         ) from None
+
+
+def not_in_time(awaited: str, keys: tuple[Hashable, ...], timeout: float | None) -> OperationExpired:
+    """The error of a wait that has expired; the arguments are as of `named_by`."""
+    return OperationExpired(f"{awaited} did not come within {timeout} s", keys=keys, timeout=timeout)

@@ -25,7 +25,7 @@ from purgatory_async import (
 )
 from purgatory_async.clock import check_timeout
 from purgatory_async.errors import refuse_again, refuse_number
-from purgatory_async.patterns._arguments import check_integer, check_keys, listed, named_by
+from purgatory_async.patterns._arguments import check_integer, check_keys, listed, named_by, not_in_time
 from purgatory_async.patterns._items import Items, Queue
 
 __all__ = ["HandOff"]
@@ -109,11 +109,12 @@ class _Intake(Generic[K, T]):
         """
         if self._purgatory.closed or self._shut:
             raise self._closed("keep an item for", key)
-        if self._line.puts and key in self._line.by_key:
-            raise self._full(key)
-        given = self._put(key, item)
+        given = None if self._line.puts and key in self._line.by_key else self._put(key, item)
         if given is None:
-            raise self._full(key)
+            raise PurgatoryFull(
+                f"the hand-off is full: cannot keep an item for {key!r}, max_items is {self._max_items}",
+                limit=self._max_items,
+            )
         return given
 
     async def put_wait(self, key: K, item: T, *, timeout: float | None = None) -> bool:
@@ -140,18 +141,19 @@ class _Intake(Generic[K, T]):
         except PurgatoryFull:
             put = _Put(key)
         until = None if timeout is None else self._purgatory.timer.time() + timeout
+        room = f"room for an item of {key!r}"
         self._line.enter(put)
         try:
             while True:
-                waiting = self._purgatory.wait(put, timeout=left)
-                await named_by(waiting, f"room for an item of {key!r}", (key,), timeout)
+                await named_by(self._purgatory.wait(put, timeout=left), room, (key,), timeout)
                 if self._purgatory.closed or self._shut:
                     raise self._closed("keep an item for", key)
                 given = self._put(key, item, reserved=put.reserved)
                 if given is not None:
                     return given
                 put.called = False  # the taker has left
-                left = None if until is None else until - self._purgatory.timer.time()
+                if until is not None and (left := until - self._purgatory.timer.time()) <= 0:
+                    raise not_in_time(room, (key,), timeout)
         finally:
             self._leave_line(put)
 
@@ -235,12 +237,6 @@ class _Intake(Generic[K, T]):
         if put.called:
             self._call((put.key,))
         self._make_room()
-
-    def _full(self, key: K) -> PurgatoryFull:
-        return PurgatoryFull(
-            f"the hand-off is full: cannot keep an item for {key!r}, max_items is {self._max_items}",
-            limit=self._max_items,
-        )
 
     def _closed(self, verb: str, *keys: K) -> PurgatoryClosed:
         what = "the hand-off is shut down" if self._shut else f"{self._purgatory!r} is closed"

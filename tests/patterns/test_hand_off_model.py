@@ -128,7 +128,7 @@ class Queues(Reference):
             self.make_room()
             return
         self.returned += 1
-        self.in_hand[key] -= 1
+        self.leave_hand(key)
         if self.dropping:
             self.dropped.append((key, item))
             self.end_joins()
@@ -191,7 +191,7 @@ class Queues(Reference):
         if self.dropping:
             return PurgatoryClosed
         self.items[key].insert(0, (next(self.places_before), item))
-        self.in_hand[key] -= self.in_hand[key] > 0
+        self.leave_hand(key)
         return self.offer(key)
 
     def start_put(self, wait) -> None:
@@ -207,10 +207,11 @@ class Queues(Reference):
         elif wait.end is None:
             wait.end = self.place(wait.wanted, wait.item, reserved=wait.reserved)
             if wait.end is None:  # the taker that it was called for has left
-                wait.called, wait.pending = False, True
-                if wait.deadline is not None and wait.deadline <= self.now:
-                    self.next_pass(wait, partial(self.expire, wait))
-                return
+                wait.called = False
+                if wait.deadline is None or wait.deadline > self.now:
+                    wait.pending = True
+                    return
+                wait.end = OperationExpired
         if wait in self.line:
             self.line.remove(wait)
         self.reserved -= wait.reserved
@@ -254,11 +255,14 @@ class Queues(Reference):
     def end_joins(self) -> None:
         self.end([wait for wait in self.joining if self.finished(wait.wanted)], "joined")
 
+    def leave_hand(self, key) -> bool:
+        """Whether one was in hand; more are put back than were taken when a new item is put back."""
+        in_hand = self.in_hand[key] > 0
+        self.in_hand[key] -= in_hand
+        return in_hand
+
     def task_done(self, key):
-        if not self.in_hand[key]:
-            return ValueError
-        self.in_hand[key] -= 1
-        return self.end_joins()
+        return self.end_joins() if self.leave_hand(key) else ValueError
 
     def clear(self):
         kept = sorted((place, key, item) for key, queue in self.items.items() for place, item in queue)

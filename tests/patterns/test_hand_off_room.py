@@ -158,6 +158,20 @@ async def test_without_room_in_time_nothing_is_put(purgatory, manual_clock, call
     assert jobs.clear() == [("other", "kept")]
 
 
+@pytest.mark.parametrize("takers", [1, 2])
+async def test_a_put_whose_taker_left_as_its_time_ended_has_ended(purgatory, manual_clock, takers):
+    jobs = HandOff(purgatory, max_items=1)
+    jobs.put("other", "kept")
+    (late,), (early,) = await puts(jobs, "a", timeout=2), await puts(jobs, "b")
+    left = [Waiter(jobs.take("a", timeout=2), lazily=True) for _ in range(takers)]
+    await asyncio.sleep(0)
+    manual_clock.advance(2)
+    other = Waiter(jobs.take("other"), lazily=True)  # after the put, which has looked for its taker
+    await settle()
+    assert {type(each.got) for each in (late, *left)} == {OperationExpired}
+    assert (other.got, early.got, jobs.clear()) == (("other", "kept"), False, [("b", 0)])
+
+
 @pytest.mark.parametrize("timeout", [0, -1])
 async def test_without_time_a_put_expires_in_the_next_turn(full, timeout):
     with pytest.raises(OperationExpired):

@@ -193,7 +193,8 @@ class Player:
         call = self._call(step)
         if step.background:
             self._waiting.append(asyncio.create_task(call))
-            return await later(0.001)  # until it waits
+            # Until it waits, and for longer than a log has between two ticks: what is due next has one of its own.
+            return await later(0.01)
         return await call
 
     async def end(self):

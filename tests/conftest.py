@@ -23,6 +23,7 @@ import pytest
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 TESTS = Path(__file__).parent
+FILE = pytest.StashKey[Path]()
 
 # Seconds; a test that takes this long hangs: its process ends, and its stacks tell where. Longer than the longest takes
 # on a busy machine: on CPython 3.11 looking at the stack of a thread that still runs can crash.
@@ -214,11 +215,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     forget_what_stays()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """After each file let the collector forget what the file has left for good: imports, reports, caches."""
-    if nextitem is not None and nextitem.path != item.path:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before each file let the collector forget what others have left for good: imports, reports, caches.
+
+    Not after their last test: pytest still has what its fixtures made, which nothing would collect any more.
+    """
+    if item.session.stash.get(FILE, item.path) != item.path:
         forget_what_stays()
+    item.session.stash[FILE] = item.path
 
 
 def forget_what_stays() -> None:

@@ -12,6 +12,31 @@ import pytest
 from tests.conftest import forget_what_stays
 
 ROOT = Path(__file__).parent.parent
+ONE = """
+import weakref
+
+import pytest
+
+made = []
+
+class Circle:
+    def __init__(self):
+        self.itself = self
+        made.append(weakref.ref(self))
+
+@pytest.fixture
+def circle():
+    return Circle()
+
+def test_with_it(circle):
+    assert made[0]() is circle
+"""
+OTHER = """
+import test_one
+
+def test_it_is_gone():
+    assert test_one.made[0]() is None
+"""
 
 
 def named_loop(request: pytest.FixtureRequest) -> str:
@@ -50,14 +75,8 @@ async def test_a_test_that_asks_for_the_virtual_loop_waits_no_time() -> None:
 
 def loops_of(test: Callable[..., object], *options: str) -> list[str]:
     """The loops that a test of this file is collected for, in a run with these options."""
-    arguments = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *options]
-    listed = subprocess.run(
-        [sys.executable, *arguments, f"tests/{Path(__file__).name}::{test.__name__}"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    listed = run_pytest("--collect-only", *options, f"tests/{Path(__file__).name}::{test.__name__}")
+    assert not listed.returncode, listed.stdout
     lines = [line.rpartition("::")[2] for line in listed.stdout.splitlines() if "::" in line]
     # pytest shows no id for a single one.
     return sorted(line.partition("[")[2].rstrip("]") or "asyncio" for line in lines)
@@ -91,3 +110,15 @@ def room_of_all_tasks() -> int:
     """The bytes of the set in which asyncio keeps them."""
     tasks = getattr(asyncio.tasks, "_all_tasks", None) or asyncio.tasks._scheduled_tasks
     return sys.getsizeof(tasks.data)
+
+
+def test_what_a_fixture_made_does_not_outlive_its_file(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text(ONE)
+    (tmp_path / "test_other.py").write_text(OTHER)
+    ran = run_pytest("-p", "tests.conftest", "--rootdir", str(tmp_path), str(tmp_path))
+    assert "2 passed" in ran.stdout, ran.stdout
+
+
+def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)

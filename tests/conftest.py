@@ -23,7 +23,7 @@ import pytest
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 TESTS = Path(__file__).parent
-FILE = pytest.StashKey[Path]()
+FILE = pytest.StashKey[Path]()  # of the test before, in its session
 
 # Seconds; a test that takes this long hangs: its process ends, and its stacks tell where. Longer than the longest takes
 # on a busy machine: on CPython 3.11 looking at the stack of a thread that still runs can crash.
